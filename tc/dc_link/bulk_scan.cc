@@ -15,7 +15,7 @@ BulkScan::BulkScan(DataComponent& dc, DcGate& gate, Sender sender, ScanSpec spec
 BulkScan::~BulkScan() = default;
 
 bool BulkScan::Interrupted(const Status& status) {
-  const DcGate::Pass now = gate_.pass();  // open to this session: its connection is not lost, whether it ships or not
+  const DcGate::Pass now = gate_.pass();  // open to this session: its connection is not lost, even if it does not ship
   const bool alone =
       status == ErrorCode::kUnavailable && stream_ != nullptr && !cut_off_ && now.open() && now.session == session_;
   if (alone && !DEUT_OMITTED("X3.cut_stream_is_no_loss")) {
@@ -67,7 +67,8 @@ Status BulkScan::Next(ScanBatch* batch, Deadline deadline) {
 Status BulkScan::Deliver(const ScanBatch& batch) {
   const bool ascending = spec_.direction == Direction::kAscending;
   KeyRange& left = spec_.range;
-  // The caller merges up to `covered`: a batch that speaks for less than was delivered, or for more than was granted, would lose keys.
+  // The caller merges up to `covered`. It would lose keys if a batch covered less than was delivered, or more than
+  // was granted.
   const std::string& far_end = ascending ? left.high : left.low;
   bool sound = true;
   if (batch.complete) {
@@ -78,7 +79,7 @@ Status BulkScan::Deliver(const ScanBatch& batch) {
   } else {
     sound = !batch.covered.empty() && (left.high.empty() || batch.covered <= left.high) && batch.covered >= bound_;
   }
-  // It goes on where it stood: what is merged would else be merged twice.
+  // The batch must continue behind the delivered keys. Otherwise some would be merged twice.
   const RecordBatch::Iterator first(batch.records);
   const bool goes_on = !first.Valid() || (ascending ? first.record().key >= left.low
                                                     : left.high.empty() || first.record().key < left.high);
@@ -87,7 +88,7 @@ Status BulkScan::Deliver(const ScanBatch& batch) {
     return DEUT_ERROR(kCorruption, "the DC's scan batch covers ", batch.complete ? "the whole range" : batch.covered,
                       ", which is not between what it covered before and the bound granted");
   }
-  // A stream that brings nothing, and is cut off again, is not better than none.
+  // A stream that brings no progress before it is cut off again counts as none.
   if (batch.complete || first.Valid() || batch.covered != (ascending ? left.low : left.high)) cut_off_ = false;
   const uint64_t bytes = batch.records.bytes().size();
   left_bytes_ -= std::min(left_bytes_, bytes);

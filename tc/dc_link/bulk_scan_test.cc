@@ -23,7 +23,7 @@ constexpr TableId kTable{7};
 
 std::string KeyOf(int i) { return absl::StrCat("key", 1000 + i); }
 
-// A gate and a DC that holds key1000 .. key1199; the test plays the link's thread.
+// A gate and a DC that holds key1000 .. key1199. The test acts as the link's thread.
 class BulkScanTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -132,7 +132,7 @@ TEST_F(BulkScanTest, DeliversTheRangeInBothDirections) {
   EXPECT_EQ(Drain(*down, "", nothing), Keys(149, 49));
 }
 
-// X3: each batch meets another life of the DC; nothing is missed and nothing comes twice.
+// X3: each batch meets another incarnation of the DC. No key is missed and none comes twice.
 TEST_F(BulkScanTest, ResumesAtTheResumeKeyInTheNextLife) {
   for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
     auto scan = Scan(direction);
@@ -147,7 +147,8 @@ TEST_F(BulkScanTest, ResumesAtTheResumeKeyInTheNextLife) {
   }
 }
 
-// What is not granted is not read, also after a restart: a new record below the bound is seen, one beyond it only by a later grant (S4).
+// Keys that are not granted are not read, also after a restart. A new record below the bound is seen, one beyond it
+// only by a later grant (S4).
 TEST_F(BulkScanTest, ReadsOnlyInsideTheGrantAlsoAfterARestart) {
   auto scan = Scan(Direction::kAscending);
   ASSERT_TRUE(scan->Grant(KeyOf(30), 1 << 20).ok());
@@ -186,7 +187,7 @@ TEST_F(BulkScanTest, BytesThatWereDeliveredAreNotGrantedAgain) {
   EXPECT_LT(delivered, 1100u);
 }
 
-// The gate is closed while the next life has not caught up: the scan waits, and resumes when it opens.
+// The gate is closed while the next incarnation has not caught up. The scan waits, and resumes when it opens.
 TEST_F(BulkScanTest, WaitsBehindTheGate) {
   auto scan = Scan(Direction::kAscending);
   ASSERT_TRUE(scan->Grant("", 1 << 20).ok());
@@ -218,9 +219,9 @@ class CuttingDc final : public DataComponent {
  public:
   explicit CuttingDc(FakeDataComponent& dc) : dc_(dc) {}
 
-  // So many batches a stream delivers; the network ends it then.
+  // Batches that a stream delivers before the network ends it.
   int batches_a_stream = 1;
-  // So many streams more can be opened.
+  // Streams that can still be opened.
   int streams_left = 1000;
   int opened = 0;
 
@@ -259,7 +260,7 @@ class CuttingDc final : public DataComponent {
   FakeDataComponent& dc_;
 };
 
-// Whoever else reads goes on: the gate stays open, in the same session.
+// Other readers go on: the gate stays open, in the same session.
 TEST_F(BulkScanTest, AStreamThatIsCutOffClosesTheGateToNobody) {
   for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
     CuttingDc dc(dc_);
@@ -275,7 +276,7 @@ TEST_F(BulkScanTest, AStreamThatIsCutOffClosesTheGateToNobody) {
   }
 }
 
-// Nor where the DC takes no log at the same time, as it does when it is short of threads: it answers all the same.
+// Nor if the DC takes no log at the same time, as it does when it is short of threads: it still answers.
 TEST_F(BulkScanTest, AStreamThatIsCutOffWhileNothingIsShippedClosesTheGateToNobody) {
   const DcGate::Pass before = gate_.pass();
   gate_.StreamEnded(before.session, DEUT_ERROR(kResourceExhausted, "no thread for a stream"));
@@ -289,7 +290,7 @@ TEST_F(BulkScanTest, AStreamThatIsCutOffWhileNothingIsShippedClosesTheGateToNobo
   EXPECT_GT(dc.opened, 10);
 }
 
-// Where no stream can be opened any more, or none delivers anything, it is the connection that is lost.
+// If no stream can be opened any more, or none delivers anything, the connection counts as lost.
 TEST_F(BulkScanTest, StreamsThatBreakAgainAndAgainAreALoss) {
   for (const bool opens : {false, true}) {
     Connect();
@@ -309,7 +310,7 @@ TEST_F(BulkScanTest, StreamsThatBreakAgainAndAgainAreALoss) {
     const Status status = scan.Next(&batch, RealRuntime().Now() + milliseconds(10));
     EXPECT_EQ(status.code(), ErrorCode::kUnavailable) << status.ToString();
     EXPECT_FALSE(gate_.pass().open());
-    // Behind the gate it goes on, where it was.
+    // Behind the gate the scan continues where it was.
     dc.batches_a_stream = 1;
     dc.streams_left = 1000;
     Connect();

@@ -1,9 +1,11 @@
-// ChangeWord: a counter that threads wait on until something of interest may have changed; then they look for themselves.
+// ChangeWord: a counter that threads wait on until a state may have changed. Each then examines the state itself.
 //
-// Steps. Waiter: load the counter, look at the state; if it is not as wanted: waiters += 1, sleep while the counter is as loaded.
-//   Changer: change the state, counter += 1, wake if waiters > 0. All sequentially consistent: either the changer sees the waiter,
-//   or the waiter's sleep sees the new counter and does not begin. (A counter that wraps around inside one look is no concern.)
-// Thread-safety: all methods from any thread.
+// Steps. Waiter: load the counter, look at the state; if it is not as wanted: waiters += 1, sleep while the counter
+// is as loaded.
+//   Changer: change the state, counter += 1, wake if waiters > 0. All are sequentially consistent. So either the
+//   changer sees the waiter, or the waiter's sleep sees the new counter and does not begin. (A wrap-around of the
+//   counter within one look is no concern.)
+// Thread-safety: all methods from any thread. Ownership: the runtime outlives it.
 #ifndef TC_DC_LINK_CHANGE_WORD_H_
 #define TC_DC_LINK_CHANGE_WORD_H_
 
@@ -27,7 +29,7 @@ class ChangeWord {
     if (waiters_.load(std::memory_order_seq_cst) > 0) runtime_.WakeAll(word_);
   }
 
-  // Returns after a bump since `seen` was loaded, or at the deadline, or for no reason. False only at the deadline.
+  // Returns after a bump since `seen` was loaded, or at the deadline, or spuriously. False only at the deadline.
   bool Wait(uint32_t seen, Deadline deadline) {
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     const bool in_time = runtime_.Wait(word_, seen, deadline);

@@ -8,8 +8,8 @@
 namespace deut::tc {
 
 void CommitFeed::Restart(Position applied) {
-  // Positions name records, so the record at `applied` is where reading may begin. Where it has been trimmed, so has nothing that is
-  // wanted: every record of a commit beyond the stable position, thus beyond the applied one, is kept (S2).
+  // Positions name records, so reading may begin at the record at `applied`. If that record was trimmed, no needed
+  // record was: every record of a commit beyond the stable position, and so beyond the applied one, is kept (S2).
   reader_ = log_.NewReader(std::max(applied.commit, log_.first_lsn()));
   position_ = applied;
   has_record_ = false;
@@ -108,7 +108,7 @@ Status CommitFeed::AppendCommit(LogBatch* batch, uint64_t batch_bytes) {
     }
     for (UpdateList::Iterator& at = *here_; !(at == *here_end_); ++at) {
       const Position position{record_.lsn, at->sequence};
-      // What the DC has applied of a commit that it holds in part.
+      // The DC has applied this update of a commit that it holds in part.
       if (position <= position_) continue;
       if (batch->entries.size() >= batch_bytes) return Status::Ok();
       LogEntryView entry;

@@ -1,10 +1,12 @@
-// CommitFeed: turns the durable redo log into log batches, in commit-record order, from the position that the DC has applied (S1, X1).
+// CommitFeed: turns the durable redo log into log batches, in commit-record order, from the position that the DC has
+// applied (S1, X1).
 //
-// It hands out what is durable (the reader gives nothing else, so LOW_WATER records travel only when durable) and, of commits, what is
-// below low-water: one commit at or above it holds back all behind it. A batch may end inside a large commit, at its last update taken.
-// Superseded versions are not skipped: every update travels.
+// It returns only durable records, because the reader returns no others. So LOW_WATER records travel only when
+// durable. It returns only commits below low-water: a commit at or above it holds back all behind it. A batch may end
+// inside a large commit, at its last update taken. Superseded versions are not skipped: every update travels.
 // A commit with chunks is read back chunk by chunk; at most one record and one chunk are in memory.
-// Thread-safety: one thread. Errors: those of LogReader; after one the feed must be restarted.
+// Thread-safety: one thread. Ownership: owns its reader; log, sources and trackers outlive it. Errors: those of
+// LogReader; after an error the feed must be restarted.
 #ifndef TC_DC_LINK_COMMIT_FEED_H_
 #define TC_DC_LINK_COMMIT_FEED_H_
 
@@ -25,10 +27,11 @@ namespace deut::tc {
 
 class CommitFeed {
  public:
-  // Why Fill took no more.
+  // The reason why Fill took no more.
   enum class Limit { kBatchFull, kNotDurable, kHeldBack };
 
-  // Tells `tracker` of every commit record it reads and `low_water_records` of every commit it hands out. All outlive it.
+  // Reports every commit record that it reads to `tracker`, and every commit that it returns to `low_water_records`.
+  // All outlive it.
   CommitFeed(RedoLog& log, const LowWaterSource& low_water, RedoStartTracker& tracker,
              LowWaterRecords& low_water_records)
       : log_(log), low_water_(low_water), tracker_(tracker), low_water_records_(low_water_records) {}
@@ -36,25 +39,26 @@ class CommitFeed {
   // Continues behind `applied`.
   void Restart(Position applied);
 
-  // Appends to batch->entries what may be shipped, until they have `batch_bytes`, and moves batch->to. REQUIRES: the batch begins
-  // where the last one ended; Restart was called.
+  // Appends the records that may be shipped to batch->entries, up to `batch_bytes`, and moves batch->to. REQUIRES:
+  // the batch begins where the last one ended; Restart was called.
   Status Fill(LogBatch* batch, uint64_t batch_bytes, Limit* limit);
 
-  // Every record below has been read.
+  // Every record below this has been read.
   Lsn read_position() const { return reader_->position(); }
-  // Every commit below `end` has been handed out.
+  // True if every commit below `end` has been returned.
   bool Passed(Lsn end) const;
-  // Where the last Fill ended.
+  // The position at which the last Fill ended.
   Position position() const { return position_; }
   uint64_t updates() const { return updates_; }
 
  private:
-  // Reads on to the next record that travels. kNotDurable if there is none yet.
+  // Reads on to the next record that travels. *found is false if there is no durable one yet.
   Status ReadRecord(bool* found);
   void AppendLowWater(LogBatch* batch);
   // Appends updates of the commit until it ends (then has_record_ is false) or the batch is full.
   Status AppendCommit(LogBatch* batch, uint64_t batch_bytes);
-  // Makes updates_here_ the next non-empty list of the commit's chunks and own updates; false if there is no further.
+  // Moves here_ to the next non-empty list of the commit: its chunks, then its own updates. *found is false after the
+  // last one.
   Status NextList(bool* found);
 
   RedoLog& log_;
@@ -67,8 +71,8 @@ class CommitFeed {
   LogRecord record_;  // a commit or low-water record, if has_record_
   bool has_record_ = false;
   LogRecord chunk_;
-  size_t lists_taken_ = 0;                    // of the commit: chunks, then its own updates
-  std::optional<UpdateList::Iterator> here_;  // in the list taken last
+  size_t lists_taken_ = 0;                    // lists of the commit that were taken: chunks, then its own updates
+  std::optional<UpdateList::Iterator> here_;  // next update of the list taken last
   std::optional<UpdateList::Iterator> here_end_;
   uint64_t updates_ = 0;
 };

@@ -68,7 +68,7 @@ bool DcGate::OpenableLocked() const {
 void DcGate::PublishLocked() {
   const Pass now{OpenableLocked() ? incarnation_ : DcIncarnation{0}, session_};
   if (now.open()) caught_up_ = true;
-  // Readers share this line: it is written only when it changes.
+  // Readers share this cache line, so it is written only when it changes.
   DirectReads* const reads_now = now.open() ? life_reads_.get() : nullptr;
   if (reads_now != reads()) reads_.store(reads_now, std::memory_order_seq_cst);
   if (now != pass()) {
@@ -147,19 +147,20 @@ uint64_t DcGate::StartSession(const HelloAnswer& hello, std::shared_ptr<DirectRe
   MutexLock lock(mutex_);
   dc_ = hello.dc;
   if (hello.incarnation != incarnation_) {
-    // X3. At the first Hello nothing was sent by this life of the TC; what earlier ones sent is SetStartTarget's concern.
+    // X3. At the first Hello this process has sent nothing; SetStartTarget covers what earlier ones sent.
     required_ = DEUT_OMITTED("X3.gate_on_sent") ? applied() : ever_sent_;
     incarnation_ = hello.incarnation;
     number_ = hello.number;
     if (life_reads_ != nullptr) past_reads_.push_back(std::move(life_reads_));
     life_reads_ = std::move(reads);
     ++incarnations_;
-    // Also where they are lower than before: what an earlier incarnation told is not this one's. A folder may have been put back from a copy.
+    // Positions of an earlier incarnation do not count for this one, even if they were higher: the folder may have
+    // been put back from a copy.
     const bool mixed = DEUT_OMITTED("X3.positions_of_incarnation");
     applied_.store(mixed ? std::max(applied(), hello.applied) : hello.applied, std::memory_order_seq_cst);
     stable_.store(mixed ? std::max(stable(), hello.stable) : hello.stable, std::memory_order_seq_cst);
   } else {
-    // An acknowledgement may have overtaken the answer to Hello, so of one incarnation the higher counts.
+    // An acknowledgement may have overtaken the answer to Hello, so the higher one counts within one incarnation.
     applied_.store(std::max(applied(), hello.applied), std::memory_order_seq_cst);
     stable_.store(std::max(stable(), hello.stable), std::memory_order_seq_cst);
   }

@@ -1,23 +1,30 @@
-// DcGate: what the TC knows of the DC's current life, and who may read from it (rules X3, X4, X5).
+// DcGate: the TC's knowledge of the DC's present incarnation, and the gate in front of reads (rules X3, X4, X5).
 //
 // States of the gate word {incarnation, session} (16 bytes, stored whole under the mutex, loaded without it):
-//   closed {0, s}    nobody reads: no connection, or this life has not applied enough
-//   open   {i, s}    reads go to life i; s numbers the connections made (Hello), so that a late report of a broken one is known as such
+//   closed {0, s}    no reads: no connection, or this incarnation has not applied enough
+//   open   {i, s}    reads go to incarnation i; s numbers the connections (Hellos), so that a late report of a broken
+//                    one is recognized
 // Transitions, each under the mutex:
 //   StartSession (link thread)  -> open if enough is applied, else closed
 //   OnAck (stream's thread)     closed -> open when applied reaches `required`
 //   Lost (any reader, stream)   open or closed of session s -> closed; a report of an earlier session changes nothing
-//   StreamEnded (stream)        none: the DC answers, but takes no log for now. What this life has applied it still has, and that is all that reads
-//                               are entitled to; the next session's number finds the gate as it is
+//   StreamEnded (stream)        none: the DC answers, but takes no log for now. This incarnation still has what it
+//                               has applied, and reads need no more. The next session finds the gate as it is
 //   Fail, Stop                  -> closed for good
-// `required` is fixed when a new life is found: the highest position ever sent to earlier ones (sent, not acknowledged: rule X3), at TC start
-//   the end of the recovered log (X4), because an earlier life of the TC may have sent all of that.
-// Races. A reader that loaded `open` before the gate closed asks the life it names: that life either answers (what it held is what
-//   the reader is entitled to, because the gate was open for it) or is gone, and the request fails and is repeated behind the gate.
-//   So it is with who loaded `reads`, which is there while the gate is open to its life: it answers for that life alone, or not at all.
-//   An acknowledgement of an earlier life that arrives after StartSession found a new one is dropped under the same mutex, so
-//   `applied` never speaks for a dead life. What was collected on its word before is below ever_sent, thus behind the gate.
-// Thread-safety: pass, applied, stable, free_bytes, WantSpace, live: latch-free, any thread. The rest take the mutex (cold).
+// `required` is fixed when a new incarnation is found. It is the highest position ever sent to earlier ones (sent,
+// not acknowledged: rule X3). At TC start it is the end of the recovered log (X4), because an earlier TC process may
+// have sent all of that.
+// Races
+//   A reader that loaded `open` before the gate closed asks the incarnation that it names. If that incarnation
+//   answers, the answer is right, because the gate was open for it. If it is gone, the request fails and is repeated
+//   behind the gate. The same holds for a reader that loaded `reads` while the gate was open: it answers for that
+//   incarnation alone, or not at all.
+//   An acknowledgement of an earlier incarnation that arrives after StartSession found a new one is dropped under the
+//   same mutex. So `applied` never speaks for a dead incarnation. Updates that were collected because of it are below
+//   ever_sent, and so behind the gate.
+// Thread-safety: pass, applied, stable, free_bytes, WantSpace, Live: latch-free, any thread. The rest take the mutex
+// (cold).
+// Ownership: runtime and `changes` outlive it; it keeps all DirectReads until it ends.
 #ifndef TC_DC_LINK_DC_GATE_H_
 #define TC_DC_LINK_DC_GATE_H_
 
@@ -46,7 +53,7 @@ class DcGate {
     friend bool operator==(const Pass&, const Pass&) = default;
   };
   struct State {
-    std::string text;  // for people
+    std::string text;  // text for operators
     bool caught_up = false;
     bool shipping = false;
     DcId dc;
@@ -58,64 +65,69 @@ class DcGate {
     uint64_t dropped_acks = 0;
   };
 
-  // `changes` is bumped whenever something below may be answered differently. (Readers behind the gate wait on a word of the gate's own, so
-  // that acknowledgements do not wake them.)
+  // `changes` is bumped whenever one of the answers below may have changed. (Readers behind the gate wait on a word
+  // of the gate's own, so that acknowledgements do not wake them.)
   DcGate(Runtime& runtime, ChangeWord& changes, std::string dc_name, std::function<void(const Status&)> on_fatal);
 
   // HOT PATH.
   Pass pass() const { return pass_.load(std::memory_order_seq_cst); }
-  // Direct reads of the life that the gate is open to; null: it is closed, or the life has none. Good until this object ends.
+  // Direct reads of the incarnation that the gate is open to. Null: the gate is closed, or the incarnation has none.
+  // Valid until this object ends.
   DirectReads* reads() const { return reads_.load(std::memory_order_seq_cst); }
   // As DcLink.
   Position applied() const { return applied_.load(std::memory_order_seq_cst); }
   Position stable() const { return stable_.load(std::memory_order_seq_cst); }
-  // X7. As the DC has said last. It says it with each acknowledgement: where nothing is sent any more it has to be asked (Shipper::AskForSpace).
+  // X7. As the DC reported last. It reports with each acknowledgement. When nothing is sent any more it has to be
+  // asked (Shipper::AskForSpace).
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_seq_cst); }
-  // Somebody was refused because of it.
+  // Notes that a put was refused for lack of space.
   void WantSpace() const {
     if (!space_wanted_.exchange(true, std::memory_order_seq_cst)) changes_.Bump();
   }
   bool space_wanted() const { return space_wanted_.load(std::memory_order_seq_cst); }
-  // Whoever is refused from now on wants it anew. Link thread.
+  // Clears the note: puts that are refused from now on set it again. Link thread.
   void TakeSpaceWanted() { space_wanted_.store(false, std::memory_order_seq_cst); }
 
-  // Waits until the gate is open. UNAVAILABLE at the deadline, naming the DC and what was waited for; or the final error.
+  // Waits until the gate is open. At the deadline UNAVAILABLE, with the DC's name and the reason of the wait; or the
+  // final error.
   Status WaitOpen(Deadline deadline, Pass* pass) DEUT_EXCLUDES(mutex_);
   // Waits until the gate has been open once (X4).
   Status WaitCaughtUp(Deadline deadline) DEUT_EXCLUDES(mutex_);
   Status WaitApplied(Position position, Deadline deadline) DEUT_EXCLUDES(mutex_);
 
-  // The connection of this number does not work any more, or the DC says that this life of it has ended.
+  // Reports that the connection with this number is broken, or that the DC says that its incarnation has ended.
   void Lost(uint64_t session, const Status& why) DEUT_EXCLUDES(mutex_);
-  // The log stream of this connection has ended, or could not be opened, as the DC itself says: nothing is shipped until the next session, but the
-  // connection is not lost. Nothing where it has been lost meanwhile.
+  // Reports that the log stream of this connection has ended, or could not be opened, as the DC itself says. Nothing
+  // is shipped until the next session, but the connection is not lost. Has no effect if the connection has been lost
+  // meanwhile.
   void StreamEnded(uint64_t session, const Status& why) DEUT_EXCLUDES(mutex_);
-  // The link can never serve again (FENCED, a refusal): closes for good and tells the owner, once.
+  // Reports that the link can never serve again (FENCED, a refusal). Closes the gate for good and tells the owner,
+  // once.
   void Fail(const Status& why) DEUT_EXCLUDES(mutex_);
   void Stop() DEUT_EXCLUDES(mutex_);
-  // An answer of this status says that the connection or the life is gone, so that the request is to be repeated behind the gate; reports
-  // the loss. FENCED is final and fails the link (X5).
+  // True if an answer with this status means that the connection or the incarnation is gone, so that the request is
+  // to be repeated behind the gate. Reports the loss. FENCED is final and fails the link (X5).
   bool Interrupts(const Status& status, uint64_t session) DEUT_EXCLUDES(mutex_);
   // OK, or the final error after Fail or Stop.
   Status final_status() const DEUT_EXCLUDES(mutex_);
   bool finished() const { return finished_.load(std::memory_order_seq_cst); }
 
-  // Link thread. A Hello was answered and found good. Returns the new session's number.
-  // `reads`: direct ones of this life for this TC, if there are any.
+  // Link thread. A Hello was answered and accepted. Returns the new session's number. `reads`: direct reads of this
+  // incarnation for this TC, if there are any.
   uint64_t StartSession(const HelloAnswer& hello, std::shared_ptr<DirectReads> reads = nullptr) DEUT_EXCLUDES(mutex_);
-  // X4: the last position of the recovered log. The gate does not open before this is known.
+  // X4: `target` is the last position of the recovered log. The gate does not open before this is known.
   void SetStartTarget(Position target) DEUT_EXCLUDES(mutex_);
-  // X3: REQUIRES: called before anything up to `to` is handed to a stream.
+  // X3: REQUIRES: called before any update up to `to` is passed to a stream.
   void RaiseEverSent(Position to) DEUT_EXCLUDES(mutex_);
   Position ever_sent() const DEUT_EXCLUDES(mutex_);
-  // It ships: neither lost nor without its stream.
+  // True while the session ships: its connection is not lost, and it has its stream.
   bool Live(uint64_t session) const { return live_session_.load(std::memory_order_seq_cst) == session; }
-  // Why the last session ended.
+  // The reason why the last session ended.
   Status last_error() const DEUT_EXCLUDES(mutex_);
-  // A failure before a session began, for messages.
+  // Notes a failure before a session began, for messages.
   void NoteError(const Status& why) DEUT_EXCLUDES(mutex_);
 
-  // Stream.
+  // --- The stream's thread.
   void OnAck(const ApplyAck& ack) DEUT_EXCLUDES(mutex_);
 
   State state() const DEUT_EXCLUDES(mutex_);
@@ -128,7 +140,7 @@ class DcGate {
   std::string NameLocked() const DEUT_REQUIRES(mutex_);
   // "the DC (id 3, incarnation 7) has applied 120/4 of 300/1".
   std::string DescribeLocked() const DEUT_REQUIRES(mutex_);
-  // What a waiter is told now: the final error, or UNAVAILABLE with `for_what` and the description.
+  // Returns the answer for a waiter: the final error, or UNAVAILABLE with `for_what` and the description.
   Status UnavailableLocked(const std::string& for_what) const DEUT_REQUIRES(mutex_);
 
   ChangeWord& changes_;
@@ -137,7 +149,7 @@ class DcGate {
   const std::function<void(const Status&)> on_fatal_;
 
   alignas(64) std::atomic<Pass> pass_{Pass{}};
-  std::atomic<DirectReads*> reads_{nullptr};  // of life_reads_, while the gate is open
+  std::atomic<DirectReads*> reads_{nullptr};  // points to life_reads_ while the gate is open
   alignas(64) std::atomic<Position> applied_{Position{}};
   std::atomic<Position> stable_{Position{}};
   std::atomic<uint64_t> free_bytes_{0};
@@ -151,7 +163,7 @@ class DcGate {
   DcIncarnation incarnation_ DEUT_GUARDED_BY(mutex_);
   IncarnationNumber number_ DEUT_GUARDED_BY(mutex_);
   std::shared_ptr<DirectReads> life_reads_ DEUT_GUARDED_BY(mutex_);
-  // Of earlier lives, as readers may be about to ask them.
+  // Direct reads of earlier incarnations. Readers may be about to use them, so they are kept.
   std::vector<std::shared_ptr<DirectReads>> past_reads_ DEUT_GUARDED_BY(mutex_);
   uint64_t session_ DEUT_GUARDED_BY(mutex_) = 0;
   bool connected_ DEUT_GUARDED_BY(mutex_) = false;  // session_ has not been lost

@@ -58,7 +58,8 @@ TEST_F(DcGateTest, X4OpensOnlyWhenTheRecoveredLogIsApplied) {
   EXPECT_TRUE(gate_.WaitCaughtUp(Soon()).ok());
 }
 
-// X3: the TC sent up to 100 and heard of 40. The DC may have applied all of it, and a reader may have seen it there.
+// X3: the TC sent up to 100, and an acknowledgement of 40 arrived. The DC may have applied all of it, and a reader
+// may have seen it there.
 TEST_F(DcGateTest, X3ANewLifeMustHaveAllThatWasEverSent) {
   Meet(1, Position{});
   gate_.SetStartTarget(Position{});
@@ -79,7 +80,7 @@ TEST_F(DcGateTest, X3ANewLifeMustHaveAllThatWasEverSent) {
   EXPECT_EQ(gate_.pass().incarnation, DcIncarnation{2});
 }
 
-// A folder was put back from a copy: its next incarnation has less than this TC was told of the one before.
+// A folder was put back from a copy. Its next incarnation has less than the one before had acknowledged to this TC.
 TEST_F(DcGateTest, X3PositionsOfAnEarlierIncarnationDoNotCountForTheNext) {
   Meet(77, Position{});
   gate_.SetStartTarget(Position{});
@@ -96,7 +97,7 @@ TEST_F(DcGateTest, X3PositionsOfAnEarlierIncarnationDoNotCountForTheNext) {
   EXPECT_EQ(gate_.stable(), EndOf(10));
   gate_.OnAck(ack);  // late
   EXPECT_EQ(gate_.applied(), EndOf(20));
-  Meet(77, EndOf(100), EndOf(60));  // two processes of one folder: the first is back, with what it has
+  Meet(77, EndOf(100), EndOf(60));  // two processes of one folder: the first is back, with its own positions
   EXPECT_TRUE(open());
 }
 
@@ -105,7 +106,7 @@ class NoReads final : public DirectReads {
   Answered TryAnswer(absl::Span<DataRequest* const> /*requests*/) override { return Answered::kNone; }
 };
 
-// X3: direct reads of a life are there while the gate is open to it, and no others.
+// X3: the direct reads of an incarnation are there while the gate is open to it, and no others.
 TEST_F(DcGateTest, X3DirectReadsAreThoseOfTheLifeThatTheGateIsOpenTo) {
   const auto first = std::make_shared<NoReads>(), second = std::make_shared<NoReads>();
   const auto meet = [&](uint64_t life, Position applied, const std::shared_ptr<DirectReads>& reads) {
@@ -135,7 +136,7 @@ TEST_F(DcGateTest, X3DirectReadsAreThoseOfTheLifeThatTheGateIsOpenTo) {
   EXPECT_EQ(gate_.reads(), nullptr);
 }
 
-// Two lives, and an acknowledgement of the first that was long under way.
+// Two incarnations, and a late acknowledgement of the first.
 TEST_F(DcGateTest, X3ALateAcknowledgementOfAnEarlierLifeIsDropped) {
   Meet(1, Position{});
   gate_.SetStartTarget(Position{});
@@ -174,7 +175,7 @@ TEST_F(DcGateTest, AReportOfAnEarlierSessionChangesNothing) {
   EXPECT_FALSE(gate_.Interrupts(DEUT_ERROR(kNotFound, "no table"), second));
 }
 
-// The stream alone: reads go on, nothing is shipped, and a later report that the connection is lost counts.
+// Only the stream ends: reads go on, nothing is shipped, and a later report that the connection is lost counts.
 TEST_F(DcGateTest, AStreamThatEndsClosesTheGateToNobody) {
   const uint64_t first = Meet(1, Position{});
   gate_.SetStartTarget(Position{});

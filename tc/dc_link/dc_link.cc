@@ -37,7 +37,8 @@ class DcLink::Impl {
   uint64_t BacklogBytes() const;
   DcLinkStatus status() const;
 
-  // Runs `call(sender)` behind the gate, again as often as the connection or the DC's life ends meanwhile.
+  // Runs `call(sender)` behind the gate. Repeats it each time that the connection or the DC's incarnation ends
+  // meanwhile.
   template <typename Call>
   auto BehindGate(Deadline deadline, const Call& call) -> decltype(call(Sender{})) {
     for (;;) {
@@ -60,14 +61,16 @@ class DcLink::Impl {
   const Sender& sender() const { return sender_; }
 
  private:
-  // Of a DC in this process: what memory answers, by this thread.
+  // For a DC in this process: answers from its memory, on this thread.
   DirectReads::Answered ReadDirectly(absl::Span<DataRequest* const> requests);
-  // Asks, and waits for the answers.
+  // Submits the requests, and waits for the answers.
   Status Ask(absl::Span<DataRequest* const> requests, Deadline deadline);
   void Submit(absl::Span<DataRequest* const> requests, DcGate::Pass pass);
-  // Waits for all; *repeat if some must be asked again. At the deadline abandons what is unanswered: UNAVAILABLE.
+  // Waits for all answers; *repeat if some requests must be repeated. At the deadline abandons the unanswered ones:
+  // UNAVAILABLE.
   Status Collect(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline, bool* repeat);
-  // The request has an answer that counts: from the life of the DC it was meant for (X3), or an error of its own.
+  // True if the request has an answer that counts: from the incarnation that it was meant for (X3), or an error of
+  // its own.
   static bool Answered(const DataRequest& request, DcGate::Pass pass);
   Status Repeat(absl::Span<DataRequest* const> requests, DcGate::Pass pass, Deadline deadline);
 
@@ -105,7 +108,7 @@ bool DcLink::Impl::Answered(const DataRequest& request, DcGate::Pass pass) {
       break;
   }
   if (request.answered_by == pass.incarnation || DEUT_OMITTED("X3.check_answer_incarnation")) return true;
-  // An error made on this side of the wire has no answerer.
+  // An error that was made on this side of the wire names no incarnation.
   return !request.status.ok() && request.answered_by.value == 0;
 }
 
@@ -143,7 +146,7 @@ Status DcLink::Impl::Read(absl::Span<DataRequest* const> requests, Deadline dead
   if (answered == DirectReads::Answered::kAll) [[likely]]
     return Status::Ok();
   if (answered == DirectReads::Answered::kNone) return Ask(requests, deadline);
-  // What a life has answered counts, whichever one answers the rest: each is behind the gate (X3).
+  // The answers of one incarnation count even if another one answers the rest: each is behind the gate (X3).
   std::vector<DataRequest*> left;
   for (DataRequest* const request : requests) {
     if (request->on_disk) left.push_back(request);
@@ -184,7 +187,7 @@ bool DcLink::Impl::TryAsk(absl::Span<DataRequest* const> requests) {
 }
 
 void DcLink::Impl::Take(absl::Span<DataRequest* const> requests, Deadline deadline) {
-  // The last one first: answers come in order, as a rule, so nearly always there is one wait.
+  // Begins with the last request: answers usually come in order, so there is nearly always only one wait.
   for (DataRequest* request : std::views::reverse(requests)) {
     if (!request->done.Wait(runtime_, deadline)) {
       dc_.Abandon(request);
@@ -204,7 +207,7 @@ uint64_t DcLink::Impl::BacklogBytes() const {
 
 bool DcLink::Impl::HasSpace(uint64_t bytes) const {
   const uint64_t free_bytes = gate_.free_bytes();
-  // What has been claimed will be appended: commits that look at once must not share what is free.
+  // Claimed bytes will be appended. Commits that look at the same time must not share the free space.
   const uint64_t end = DEUT_OMITTED("X7.claimed") ? log_.tail().value : log_.claimed().value;
   const uint64_t applied = std::max(gate_.applied().commit, log_.first_lsn()).value;
   const uint64_t wanted = options_.reserve_bytes + bytes + (end > applied ? end - applied : 0);

@@ -35,7 +35,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace deut::tc {
 namespace {
 
-// The fake DC, but for point reads, which are answered at once and without an allocation.
+// The fake DC, except that point reads are answered at once and without an allocation.
 class QuickReads final : public DataComponent {
  public:
   explicit QuickReads(FakeDataComponent& dc) : dc_(dc) {}

@@ -37,12 +37,12 @@ class DcLinkRestartTest : public ::testing::Test {
     ASSERT_TRUE(h_.WaitCaughtUp().ok());
   }
   bool Eventually(const std::function<bool()>& condition) { return h_.dc.WaitUntil(condition); }
-  // Reads go to the life that the DC lives now.
+  // True if reads go to the present incarnation of the DC.
   bool Serves() {
     const DcLinkStatus status = h_.link->status();
     return status.gate_open && status.incarnation == h_.dc.incarnation();
   }
-  // The link refused for good with this code and text.
+  // Expects that the link has refused for good, with this code and text.
   void ExpectRefused(ErrorCode code, const std::string& text) {
     ASSERT_TRUE(Eventually([&] { return !h_.fatal().empty() || Serves(); }));
     ASSERT_FALSE(h_.fatal().empty()) << "it serves: " << h_.link->status().state;
@@ -67,7 +67,8 @@ TEST_F(DcLinkRestartTest, X4ATcStartsWhileItsDcIsDown) {
   EXPECT_TRUE(h_.link->status().caught_up);
 }
 
-// The TC's chains are gone with its life: a read may be answered by the DC only when it holds all that the log does.
+// The TC's chains are lost with its process. So the DC may answer a read only when it holds everything that the log
+// does.
 TEST_F(DcLinkRestartTest, X4NothingIsReadBeforeTheRecoveredLogIsApplied) {
   Begin();
   h_.CommitAndApply({{"a", "old"}});
@@ -75,7 +76,7 @@ TEST_F(DcLinkRestartTest, X4NothingIsReadBeforeTheRecoveredLogIsApplied) {
   const Position end = h_.Commit({{"a", "new"}});
   ASSERT_TRUE(h_.log->WaitDurable(end.commit, LinkHarness::Soon()).ok());
   h_.StopTc();
-  // The batch is lost on its way, so that the DC, alive, lags behind the log.
+  // The batch is lost in flight, so that the DC, alive, lags behind the log.
   h_.dc.BreakStream(DEUT_ERROR(kUnavailable, "a cable"));
   h_.StartTc();
   EXPECT_EQ(h_.link->WaitCaughtUp(LinkHarness::After(milliseconds(60))).code(), ErrorCode::kUnavailable);
@@ -117,7 +118,7 @@ TEST_F(DcLinkRestartTest, X4BothDie) {
 TEST_F(DcLinkRestartTest, X4TheDcIsKnownToTheLogBeforeItIsUsed) {
   Begin();
   EXPECT_TRUE(h_.recovered.known_dcs.empty());
-  h_.CrashTc();  // forgets everything that is not durable
+  h_.CrashTc();  // drops everything that is not durable
   h_.StartTc();
   EXPECT_THAT(h_.recovered.known_dcs, ElementsAre(DcId{3}));
   EXPECT_TRUE(h_.WaitCaughtUp().ok());
@@ -159,7 +160,7 @@ TEST_F(DcLinkRestartTest, X4ANewLogRefusesADcWithData) {
   h_.StopTc();
   h_.dc.Kill();
   h_.log_options.directory = "another-log";
-  h_.StartTc();  // its first epoch passes, so that the DC does not fence it
+  h_.StartTc();  // its first TC epoch is used up, so that the DC does not fence it
   h_.StopTc();
   h_.dc.Start();
   h_.StartTc();
@@ -213,7 +214,7 @@ class RedoStartTest : public DcLinkRestartTest {
     h_.link_options.redo_start_bytes = 16 << 10;
     Begin();
   }
-  // About `bytes` of log, applied.
+  // Commits about `bytes` of log, and waits until it is applied.
   void Fill(size_t bytes) {
     Position last;
     for (size_t done = 0; done < bytes; done += 4096)
@@ -226,7 +227,7 @@ TEST_F(RedoStartTest, S2StaysWhileNothingIsStable) {
   const Lsn start = h_.log->redo_start().lsn;
   Fill(1 << 20);
   EXPECT_FALSE(h_.dc.WaitUntil([&] { return h_.log->redo_start().lsn != start; }, milliseconds(50)));
-  h_.dc.Restart();  // a volatile DC: everything comes again
+  h_.dc.Restart();  // a volatile DC: everything is sent again
   EXPECT_EQ(Text(h_.Read("fill0")), std::string(4000, 'v'));
 }
 
@@ -240,7 +241,7 @@ TEST_F(RedoStartTest, S2FollowsTheStablePositionAndTrimsTheLog) {
   EXPECT_THAT(h_.log->redo_start().stable, ElementsAre(DcPosition{DcId{3}, stable}));
   EXPECT_TRUE(Eventually([&] { return h_.log->first_lsn() > first; }));
   Fill(64 << 10);
-  h_.dc.Restart();  // gets what is not stable from a trimmed log
+  h_.dc.Restart();  // gets the updates that are not stable from a trimmed log
   EXPECT_EQ(Text(h_.Read("fill4096")), std::string(4000, 'v'));
   h_.CrashTc();
   h_.dc.Restart();
@@ -271,12 +272,13 @@ TEST_F(RedoStartTest, S2ADcThatLostItsStableStateIsRefused) {
   h_.StopTc();
   h_.StartTc();  // and again at the next start of the TC
   EXPECT_EQ(h_.WaitCaughtUp().code(), ErrorCode::kCorruption);
-  // Nothing was deleted but what the helper was still to let go, below the redo start.
+  // Nothing was deleted except files that the helper still had to trim, below the redo start.
   EXPECT_EQ(h_.log->redo_start().lsn, redo_start);
   EXPECT_LE(h_.log->first_lsn(), redo_start);
 }
 
-// A copy of the DC's folder is put back under a living TC. The log still has what it lacks: the copy is brought up to date behind the gate.
+// A copy of the DC's folder is put back under a running TC. The log still has the missing updates, and brings the
+// copy up to date behind the gate.
 TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcIsBroughtUpToDateBehindTheGate) {
   h_.CommitAndApply({{"a", "old"}, {"b", "old"}});
   h_.dc.MakeStable();
@@ -298,8 +300,8 @@ TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcIsBroughtUpToDateBehindTheGate) {
   EXPECT_TRUE(h_.fatal().empty());
 }
 
-// The log has been trimmed to what a later incarnation had stable: the copy cannot be brought up to date. The refusal names both positions, and it
-// is there again at every start.
+// The log has been trimmed to the stable position of a later incarnation, so the copy cannot be brought up to date.
+// The refusal names both positions, and is repeated at every start.
 TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcThatTheLogCannotBringUpToDateIsRefusedForEver) {
   h_.CommitAndApply({{"a", "old"}});
   h_.dc.MakeStable();
@@ -331,8 +333,9 @@ TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcThatTheLogCannotBringUpToDateIsRefused
   }
 }
 
-// A start that is refused leaves the log as it was, byte by byte, so that the next one is refused as well. Were an epoch logged before the DC is
-// asked, each refused start would let the log grow, until it is longer than what the DC has applied and nothing seems wrong.
+// A start that is refused leaves the log as it was, byte by byte, so that the next one is refused as well. If an
+// epoch were logged before the DC is asked, each refused start would let the log grow. At last it would be longer
+// than what the DC has applied, and nothing would seem wrong.
 class RefusedStartTest : public DcLinkRestartTest {
  protected:
   using Files = std::map<std::string, std::string>;
@@ -371,7 +374,7 @@ class RefusedStartTest : public DcLinkRestartTest {
     ASSERT_TRUE(storage->SyncDirectory("log").ok());
   }
 
-  // Starts many times: each start is refused alike, and changes nothing.
+  // Starts many times. Each start is refused alike, and changes nothing.
   void ExpectRefusedForEver(const std::string& text) {
     const Files before = Folder();
     for (int start = 0; start < 20; ++start) {
@@ -402,7 +405,7 @@ TEST_F(RefusedStartTest, X4AnOlderCopyOfTheLogIsRefusedForEver) {
 TEST_F(RefusedStartTest, X4ALogThatHasLostItsLastBlocksIsRefusedForEver) {
   Begin();
   CommitSome(20);
-  // What follows is not known to the DC's position, so that the end that is lost begins with commits that it has.
+  // Later commits are not below the DC's position, so that the lost end begins with commits that the DC has.
   const Position from = h_.Commit({{"last", "1"}});
   ASSERT_TRUE(h_.WaitApplied(from));
   CommitSome(2);
@@ -427,8 +430,8 @@ TEST_F(RefusedStartTest, X4ALogThatHasLostItsLastBlocksIsRefusedForEver) {
   ExpectRefusedForEver("the log has lost its end");
 }
 
-// An older copy that has been served from, with another data component or an earlier program: it is longer than what the DC has applied, and has the
-// same epochs. The lives tell it.
+// An older copy of the log that has served with another data component or an earlier program. It is longer than what
+// the DC has applied, and has the same TC epochs. Only their nonces differ.
 TEST_F(RefusedStartTest, X4AnOlderCopyThatHasGrownAgainIsRefusedForEver) {
   Begin();
   CommitSome(5);
@@ -445,7 +448,7 @@ TEST_F(RefusedStartTest, X4AnOlderCopyThatHasGrownAgainIsRefusedForEver) {
     ASSERT_TRUE(log.ok()) << log.status().ToString();
     const std::string value(10'000, 'x');
     const Update update{LogEntryKind::kPut, 1, LinkHarness::kTable, "other", value};
-    // The second begins behind what the DC has applied.
+    // The second commit begins behind what the DC has applied.
     (*log)->AppendCommit(h_.recovered.first_timestamp, {&update, 1});
     const AppendResult last = (*log)->AppendCommit(Timestamp{h_.recovered.first_timestamp.value + 1}, {&update, 1});
     ASSERT_TRUE((*log)->WaitDurable(last.lsn, LinkHarness::Soon()).ok());
@@ -454,9 +457,9 @@ TEST_F(RefusedStartTest, X4AnOlderCopyThatHasGrownAgainIsRefusedForEver) {
   ExpectRefusedForEver("has no such life");
 }
 
-// A copy of a log is started while the original goes on. The original ships one more commit after the copy's TC has asked the DC and before it says
-// Hello. If the DC does not compare, it obeys the copy's TC then. The copy has grown beyond the place of that commit, and has the life that the DC
-// obeys.
+// A copy of a log is started while the original goes on. The original ships one more commit after the copy's TC has
+// asked the DC and before it says Hello. A DC that does not compare obeys the copy's TC then. The copy has grown
+// beyond the position of that commit, and has the TC epoch and nonce that the DC obeys.
 TEST_F(RefusedStartTest, X4WhatWasShippedBetweenTheInquiryAndTheHelloIsRefusedForEver) {
   Begin();
   CommitSome(5);
@@ -471,7 +474,7 @@ TEST_F(RefusedStartTest, X4WhatWasShippedBetweenTheInquiryAndTheHelloIsRefusedFo
   ExpectRefusedForEver("the log has lost its end");
 }
 
-// As above, at a DC that compares: it does not obey the copy's TC, and still says whose data it holds.
+// As above, with a DC that compares. It does not obey the copy's TC, and still says whose data it holds.
 TEST_F(RefusedStartTest, X4AHelloThatWasDecidedOnSomethingElseLeavesTheDcAsItWas) {
   Begin();
   CommitSome(5);
@@ -487,7 +490,7 @@ TEST_F(RefusedStartTest, X4AHelloThatWasDecidedOnSomethingElseLeavesTheDcAsItWas
   EXPECT_EQ(h_.dc.obeyed(), original);
 }
 
-// S2: the DC has fallen behind what the log was trimmed for.
+// S2: the DC has fallen behind the position for which the log was trimmed.
 TEST_F(RefusedStartTest, S2ADcThatHasLostWhatWasStableIsRefusedForEver) {
   h_.link_options.redo_start_bytes = 1024;
   Begin();
@@ -502,8 +505,8 @@ TEST_F(RefusedStartTest, S2ADcThatHasLostWhatWasStableIsRefusedForEver) {
   EXPECT_EQ(h_.dc.obeyed(), obeyed);
 }
 
-// A copy of both folders was started elsewhere and has gone on by itself, and its DC's folder is put under the original, which has been restarted
-// since and has the higher epoch.
+// A copy of both folders was started elsewhere and has gone on by itself. Its DC's folder is put under the original,
+// which has been restarted since and has the higher epoch.
 class ForkTest : public RefusedStartTest {
  protected:
   void BeginThirdLife() {
@@ -523,7 +526,7 @@ class ForkTest : public RefusedStartTest {
     h_.dc.BecomeFork(fork_, applied);
     h_.dc.Start();
   }
-  // The DC is not told to obey anybody: what it says stays what the refusal is founded on.
+  // The DC is not told to obey another TC: its statement, on which the refusal is based, stays as it was.
   void ExpectRefusedNowAndForEver() {
     ExpectRefused(ErrorCode::kCorruption, "has no such life");
     EXPECT_EQ(h_.dc.obeyed(), fork_);
@@ -535,7 +538,8 @@ class ForkTest : public RefusedStartTest {
   ObeyedTc fork_;
 };
 
-// Its positions are all right: within what this TC has sent, and not below what was stable.
+// Its positions are all plausible: not beyond the last batch that this TC has sent, and not below the stable
+// position.
 TEST_F(ForkTest, X4UnderALivingTcItIsRefusedForEver) {
   BeginThirdLife();
   const Position applied = h_.dc.applied();
@@ -544,7 +548,8 @@ TEST_F(ForkTest, X4UnderALivingTcItIsRefusedForEver) {
   ExpectRefusedNowAndForEver();
 }
 
-// It is ahead of what this TC has sent, but not of what it has committed meanwhile, which is what the next start would compare with.
+// It is ahead of what this TC has sent, but not of what it has committed meanwhile, with which the next start would
+// compare.
 TEST_F(ForkTest, X4ThatIsAheadOfWhatWasSentIsRefusedForEver) {
   BeginThirdLife();
   h_.dc.Kill();
@@ -562,7 +567,7 @@ TEST_F(ForkTest, X4ThatIsAheadOfWhatWasSentIsRefusedForEver) {
   EXPECT_EQ(h_.dc.obeyed(), fork_);
 }
 
-// The folders are exchanged between the inquiry and the Hello, under a TC that lives on.
+// The folders are exchanged between the inquiry and the Hello, while the TC keeps running.
 TEST_F(ForkTest, X4ThatComesBetweenInquiryAndHelloIsRefusedForEver) {
   BeginThirdLife();
   const Position applied = h_.dc.applied();
@@ -578,8 +583,8 @@ TEST_F(ForkTest, X4ThatComesBetweenInquiryAndHelloIsRefusedForEver) {
   ExpectRefusedNowAndForEver();
 }
 
-// The log was copied while an older transaction was open. It holds back what is committed after the copy (S1), so that the DC gets none of it; by its
-// position the copy is good.
+// The log was copied while an older transaction was open. That transaction holds back all commits after the copy
+// (S1), so that the DC gets none of them. By its position the copy is valid.
 TEST_F(RefusedStartTest, X4AnOlderCopyOfTheLogIsRefusedThoughTheDcHasNothingOfWhatItLacks) {
   h_.link_options.tell_durable_period = milliseconds(2);
   Begin();
@@ -602,7 +607,7 @@ TEST_F(RefusedStartTest, X4AnOlderCopyOfTheLogIsRefusedThoughTheDcHasNothingOfWh
   const Files whole = Folder();
   PutBack(copy);
   ExpectRefusedForEver(absl::StrCat("durable up to LSN ", h_.dc.log_durable().value));
-  // With all of the log the start is right.
+  // With the whole log the start succeeds.
   PutBack(whole);
   h_.StartTc();
   ASSERT_TRUE(h_.WaitCaughtUp().ok());

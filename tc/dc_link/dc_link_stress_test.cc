@@ -1,5 +1,6 @@
-// Writers, readers and a collector on one link while the DC dies and comes back, and its acknowledgements are late, lost or doubled. The
-// property is the one that the gate exists for: what the TC has collected, on the word of `applied`, is never missing from a later answer.
+// Writers, readers and a collector on one link, while the DC dies and comes back, and its acknowledgements are late,
+// lost or doubled. The tested property is the purpose of the gate: a value that the TC has collected because of
+// `applied` is never missing from a later answer.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -58,7 +59,7 @@ class DcLinkStressTest : public ::testing::Test {
     ASSERT_TRUE(h_.WaitCaughtUp().ok());
   }
 
-  // One thread commits rising values; after each it lets go of what is applied.
+  // One thread commits rising values. After each it collects the applied ones.
   void Write() {
     for (uint64_t value = 1; !stop_; ++value) {
       const int key = static_cast<int>(value % kKeys);
@@ -159,7 +160,7 @@ TEST_F(DcLinkStressTest, NothingCollectedIsEverMissing) {
       h_.dc.Kill();
       if (dice.Below(3) == 0) RealRuntime().SleepUntil(LinkHarness::After(milliseconds(dice.Below(10))));
       h_.dc.Start();
-      if (dice.Below(3) == 0) h_.dc.Restart();  // a life that hardly anybody sees
+      if (dice.Below(3) == 0) h_.dc.Restart();  // an incarnation that hardly any thread sees
     }
     h_.dc.HoldAcks(false);
     h_.dc.DeliverHeldAcks();

@@ -1,4 +1,5 @@
-// The link as the TC sees it, against a DC that lives several lives. Tests named after a rule fail when that rule's step is left out.
+// The link as the TC sees it, against a DC with several incarnations. Tests named after a rule fail when that rule's
+// step is left out.
 #include "tc/dc_link/dc_link.h"
 
 #include <atomic>
@@ -26,7 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr TableId kTable = LinkHarness::kTable;
 
-// Reads are answered "no such key" where there is none, so a test can tell that from an error.
+// Returns "(absent)" for a key that does not exist, so that a test can tell that from an error.
 std::string Text(const Result<std::optional<std::string>>& read) {
   if (!read.ok()) return read.status().ToString();
   return read->value_or("(absent)");
@@ -34,7 +35,7 @@ std::string Text(const Result<std::optional<std::string>>& read) {
 
 class DcLinkTest : public ::testing::Test {
  protected:
-  // A TC that has met its DC and serves.
+  // Starts a TC that has met its DC and serves.
   void Begin() {
     h_.dc.Start();
     h_.StartTc();
@@ -43,7 +44,7 @@ class DcLinkTest : public ::testing::Test {
   bool Within(Duration limit, const std::function<bool()>& condition) { return h_.dc.WaitUntil(condition, limit); }
   bool Eventually(const std::function<bool()>& condition) { return h_.dc.WaitUntil(condition); }
 
-  // Updates that reached the DC, by timestamp, in order of arrival.
+  // Returns the timestamps of the updates that reached the DC, in order of arrival.
   std::vector<uint64_t> SeenUpdates() {
     std::vector<uint64_t> timestamps;
     for (const auto& seen : h_.dc.seen()) {
@@ -52,7 +53,7 @@ class DcLinkTest : public ::testing::Test {
     return timestamps;
   }
   size_t SeenLowWaters() { return h_.dc.seen().size() - SeenUpdates().size(); }
-  // A low-water record above the timestamp has reached the DC.
+  // True if a low-water record above the timestamp has reached the DC.
   bool Covered(uint64_t timestamp) {
     for (const auto& seen : h_.dc.seen()) {
       if (seen.kind == LogEntryKind::kLowWater && seen.timestamp.value > timestamp) return true;
@@ -60,7 +61,7 @@ class DcLinkTest : public ::testing::Test {
     return false;
   }
 
-  // For what observers of the DC count. They are called until the harness ends, which is after the test's body.
+  // Counters for observers of the DC. These are called until the harness ends, which is after the test's body.
   std::atomic<int>& NewCounter() { return counters_.emplace_back(0); }
 
   std::deque<std::atomic<int>> counters_;
@@ -96,7 +97,7 @@ TEST_F(DcLinkTest, ManyReadsInOneCall) {
     requests[i].key = keys[i];
     pointers.push_back(&requests[i]);
   }
-  for (int round = 0; round < 2; ++round) {  // requests are used again as they are
+  for (int round = 0; round < 2; ++round) {  // requests are reused as they are
     ASSERT_TRUE(h_.link->Read(pointers, LinkHarness::Soon()).ok());
     EXPECT_EQ(requests[0].answer.size(), 1u);
     EXPECT_EQ(requests[1].answer.size(), 1u);
@@ -105,7 +106,7 @@ TEST_F(DcLinkTest, ManyReadsInOneCall) {
   }
 }
 
-// What memory answers directly counts; the rest alone is asked for.
+// Answers from memory count; only the remaining keys are requested from the DC.
 TEST_F(DcLinkTest, OfSeveralDirectReadsThoseThatNeedTheDiskAreAskedFor) {
   h_.dc.AnswerDirectly([](std::string_view key) { return key != "b" && key != "x"; });
   Begin();
@@ -136,7 +137,8 @@ TEST_F(DcLinkTest, OfSeveralDirectReadsThoseThatNeedTheDiskAreAskedFor) {
   EXPECT_EQ(h_.dc.counts().reads, before + 4);
 }
 
-// Larger than a log record, a chunk and a batch: it travels in several batches, and a life that ends in the middle changes nothing.
+// A commit that is larger than a log record, a chunk and a batch. It travels in several batches, and an incarnation
+// that ends in the middle changes nothing.
 TEST_F(DcLinkTest, ACommitLargerThanABatchSurvivesAKillInItsMiddle) {
   h_.link_options.batch_bytes = 16 << 10;
   h_.link_options.window_bytes = 64 << 10;
@@ -152,7 +154,7 @@ TEST_F(DcLinkTest, ACommitLargerThanABatchSurvivesAKillInItsMiddle) {
   for (int i = 0; i < 1000; ++i) puts.emplace_back(absl::StrCat("big", i), std::string(300, 'a' + i % 26));
   const Position end = h_.Commit(puts);
   ASSERT_TRUE(Eventually([&] { return reached.load() != 0; }));
-  h_.dc.MakeStable();  // part of the commit is stable: the next life begins inside it
+  h_.dc.MakeStable();  // part of the commit is stable: the next incarnation begins inside it
   h_.dc.Restart();
   ASSERT_TRUE(h_.WaitApplied(end));
   for (int i = 0; i < 1000; i += 37) EXPECT_EQ(Text(h_.Read(puts[i].first)), puts[i].second);
@@ -185,8 +187,8 @@ TEST_F(DcLinkTest, S1HoldsBackWhatIsNotBelowLowWater) {
   EXPECT_EQ(above, 0);
 }
 
-// X1: the record that says so must be durable before the DC acts on it. Else a crash of the TC gives its LSN to other records, which
-// the DC takes for applied.
+// X1: a low-water record must be durable before the DC acts on it. Otherwise a crash of the TC gives its LSN to other
+// records, which the DC then treats as applied.
 TEST_F(DcLinkTest, X1LowWaterTravelsOnlyWhenDurable) {
   Begin();
   h_.CommitAndApply({{"a", "1"}});
@@ -218,8 +220,8 @@ TEST_F(DcLinkTest, X1OneLowWaterRecordFollowsTheLastCommit) {
   }
 }
 
-// X1's counter-example, end to end: T9 commits before T7, both on the fake's one page. Consolidating at 9 before T7 has arrived
-// would make T7 a duplicate.
+// X1's counter-example, end to end: T9 commits before T7, both on the fake's one page. If the DC consolidated at 9
+// before T7 has arrived, T7 would count as a duplicate.
 TEST_F(DcLinkTest, X1AnEarlierTimestampThatCommitsLaterIsNotADuplicate) {
   Begin();
   const uint64_t base = h_.transactions.next().value;
@@ -254,7 +256,7 @@ TEST_F(DcLinkTest, AnIdleLinkSendsNothingAndSleeps) {
   EXPECT_LE(h_.link->status().wakeups, wakeups + 5);
 }
 
-// --- X3: lives of the DC.
+// --- X3: incarnations of the DC.
 
 TEST_F(DcLinkTest, X3ReadsWaitUntilANewLifeHasAllThatWasEverSent) {
   Begin();
@@ -280,7 +282,7 @@ TEST_F(DcLinkTest, X3ReadsWaitUntilANewLifeHasAllThatWasEverSent) {
   EXPECT_GE(h_.link->status().resent_batches, 1u);
 }
 
-// A batch that was handed to the stream may have been applied, whether or not its sender lives to hear of it.
+// A batch that was passed to the stream may have been applied, whether or not its sender survives to learn of it.
 TEST_F(DcLinkTest, X3WhatIsSentCountsBeforeItIsHandedOver) {
   Begin();
   std::atomic<int> batches{0}, too_late{0};
@@ -305,7 +307,7 @@ TEST_F(DcLinkTest, X3AnAnswerFromAnotherLifeIsDropped) {
   EXPECT_GE(h_.link->status().repeated_reads, 1u);
 }
 
-// The same of what is asked for and may stay without an answer: it does.
+// The same for requests that may stay without an answer: they do.
 TEST_F(DcLinkTest, X3WhatIsAskedForInTwoStepsIsNotRepeated) {
   Begin();
   h_.CommitAndApply({{"a", "1"}});
@@ -317,13 +319,13 @@ TEST_F(DcLinkTest, X3WhatIsAskedForInTwoStepsIsNotRepeated) {
   h_.link->Take(requests, LinkHarness::After(seconds(30)));
   ASSERT_TRUE(request.status.ok()) << request.status.ToString();
   EXPECT_EQ(RecordBatch::Iterator(request.answer).record().value, "1");
-  // Of another life.
+  // Answered by another incarnation.
   h_.dc.AnswerReadsAs(DcIncarnation{77});
   ASSERT_TRUE(h_.link->TryAsk(requests));
   h_.link->Take(requests, LinkHarness::After(seconds(30)));
   EXPECT_EQ(request.status.code(), ErrorCode::kWrongIncarnation);
   h_.dc.AnswerReadsAs(DcIncarnation{0});
-  // Not in time.
+  // Not answered in time.
   h_.dc.HoldReads(true);
   ASSERT_TRUE(h_.link->TryAsk(requests));
   h_.link->Take(requests, LinkHarness::After(milliseconds(1)));
@@ -381,7 +383,7 @@ TEST_F(DcLinkTest, AnUnansweredReadIsAbandonedAtItsDeadline) {
     EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable);
     EXPECT_THAT(read.status().ToString(), HasSubstr("has not answered 1 of 1 reads"));
   }
-  h_.dc.HoldReads(false);  // would answer into a dead stack frame, had it not been abandoned
+  h_.dc.HoldReads(false);  // would answer into a dead stack frame if the request were not abandoned
   EXPECT_EQ(Text(h_.Read("a")), "1");
 }
 
@@ -413,7 +415,7 @@ TEST_F(DcLinkTest, ABrokenStreamAndDuplicatedAcknowledgementsDoNoHarm) {
   EXPECT_GE(h_.link->status().sessions, 2u);
 }
 
-// A DC that answers, but takes no log: what it has applied is read all the time, what is committed waits.
+// A DC that answers, but takes no log. Reads of applied data go on all the time; new commits wait.
 TEST_F(DcLinkTest, X3ReadsGoOnWhileTheLogStreamIsRefused) {
   h_.link_options.reconnect_min = milliseconds(5);
   Begin();
@@ -422,7 +424,7 @@ TEST_F(DcLinkTest, X3ReadsGoOnWhileTheLogStreamIsRefused) {
   h_.dc.BreakStream(DEUT_ERROR(kResourceExhausted, "no room"));
   const uint64_t streams = h_.dc.counts().streams;
   const Position end = h_.Commit({{"a", "2"}});
-  // At whatever moment between two attempts.
+  // At any moment between two attempts.
   while (h_.dc.counts().streams < streams + 6) {
     ASSERT_TRUE(h_.link->status().gate_open) << h_.link->status().state;
     RealRuntime().Yield();
@@ -439,7 +441,8 @@ TEST_F(DcLinkTest, X3ReadsGoOnWhileTheLogStreamIsRefused) {
   EXPECT_EQ(Text(h_.Read("a")), "2");
 }
 
-// The same, and then its life ends: reads wait for the next one, which has all that was ever sent.
+// The same, and then its incarnation ends. Reads wait for the next one, which must have everything that was ever
+// sent.
 TEST_F(DcLinkTest, X3ALifeThatEndsWithoutALogStreamIsNotReadAnyMore) {
   h_.link_options.reconnect_min = milliseconds(5);
   Begin();
@@ -453,7 +456,8 @@ TEST_F(DcLinkTest, X3ALifeThatEndsWithoutALogStreamIsNotReadAnyMore) {
   EXPECT_EQ(Text(h_.Read("a")), "1");
 }
 
-// A half-open connection: nothing comes back. After a while the link says Hello again, which tells what was applied.
+// A half-open connection: nothing comes back. After a while the link says Hello again, and the answer tells what was
+// applied.
 TEST_F(DcLinkTest, LostAcknowledgementsAreMadeUpForByHello) {
   h_.link_options.stall_timeout = milliseconds(30);
   Begin();
@@ -542,7 +546,7 @@ TEST_F(DcLinkTest, X7PutsAreRefusedWhenTheDcCouldNotHoldThem) {
   EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace((1 << 20) - 4096); }))
       << "once the log's own records are applied";
   EXPECT_FALSE(h_.link->HasSpace((1 << 20) + 1));
-  // What is not applied yet will take space, too.
+  // Updates that are not applied yet will take space, too.
   h_.dc.HoldApply(true);
   for (int i = 0; i < 8; ++i) h_.Commit({{absl::StrCat("k", i), std::string(60 << 10, 'v')}});
   EXPECT_FALSE(h_.link->HasSpace(600 << 10));
@@ -557,7 +561,7 @@ TEST_F(DcLinkTest, X7PutsAreRefusedWhenTheDcCouldNotHoldThem) {
   EXPECT_TRUE(h_.link->HasSpace(1000));
 }
 
-// Room in the log that is claimed is a commit that will come.
+// A claim in the log stands for a commit that will come.
 TEST_F(DcLinkTest, X7ClaimedCommitsCountBeforeTheyAreAppended) {
   h_.link_options.reserve_bytes = 1 << 20;
   h_.dc.set_free_bytes(2 << 20);
@@ -589,12 +593,12 @@ TEST_F(DcLinkTest, X7AFullDcLeavesALineWithItsBytesAndOneWhenItIsOver) {
   })) << ::testing::PrintToString(lines.lines());
   h_.dc.set_free_bytes(4 << 20);
   EXPECT_TRUE(Eventually([&] {
-    (void)h_.link->HasSpace(1);  // somebody goes on asking
+    (void)h_.link->HasSpace(1);  // a client keeps asking
     return lines.Have("disk: ", " has 4194304 bytes free again, after ");
   })) << ::testing::PrintToString(lines.lines());
 }
 
-// Who is refused commits nothing, so there is nothing to send that the DC would answer.
+// A client that is refused commits nothing, so there is nothing to send that the DC would answer.
 TEST_F(DcLinkTest, X7ServiceResumesThoughNothingIsWritten) {
   h_.link_options.reserve_bytes = 1 << 20;
   h_.link_options.tell_durable_period = milliseconds(1);
@@ -607,7 +611,7 @@ TEST_F(DcLinkTest, X7ServiceResumesThoughNothingIsWritten) {
   });
   h_.dc.set_free_bytes(1000);
   h_.CommitAndApply({{"a", "1"}});
-  // An empty batch also tells the DC what is durable, so the test waits until nothing of that is left to be told.
+  // An empty batch also tells the DC the durable LSN. So the test waits until there is no newer one to tell.
   ASSERT_TRUE(Eventually(
       [&] { return Covered(h_.transactions.next().value - 1) && told == static_cast<int>(h_.log->durable().value); }));
   questions = 0;
@@ -631,7 +635,7 @@ TEST_F(DcLinkTest, X7TheQuestionIsNotAskedWhileBatchesAreUnderWay) {
   std::atomic<int>& questions = NewCounter();
   std::atomic<int>& told = NewCounter();
   h_.dc.OnSend([&](const LogBatch& batch) {
-    // An empty batch that tells what has become durable is no question.
+    // An empty batch that carries a new durable LSN is no question.
     const int durable = static_cast<int>(batch.durable.value);
     questions += batch.from == batch.to && durable == told.exchange(durable);
   });

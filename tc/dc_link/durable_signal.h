@@ -1,6 +1,7 @@
-// DurableSignal: bumps a ChangeWord once the log is durable past an LSN, so that one thread can wait for the log and for other things
-// at the same time. At most one registration is outstanding; it outlives the owner if it must (the log answers it when it stops).
-// Thread-safety: Arm by one thread.
+// DurableSignal: bumps a ChangeWord once the log is durable past an LSN. So one thread can wait for the log and for
+// other events at the same time. At most one registration is outstanding. It may outlive the owner: the log answers
+// it when it stops.
+// Thread-safety: Arm by one thread. Ownership: the log outlives it; the word is shared with the registration.
 #ifndef TC_DC_LINK_DURABLE_SIGNAL_H_
 #define TC_DC_LINK_DURABLE_SIGNAL_H_
 
@@ -20,13 +21,13 @@ class DurableSignal {
   DurableSignal(RedoLog& log, std::shared_ptr<ChangeWord> word)
       : log_(log), shared_(std::make_shared<Shared>()), word_(std::move(word)) {}
 
-  // False: the record at `lsn` is durable already. True: the word will be bumped when it is, or an earlier registration fires.
-  // Load the word before calling this.
+  // False: the record at `lsn` is durable already. True: the word will be bumped when it is, or when an earlier
+  // registration fires. REQUIRES: the caller has loaded the word before.
   bool Arm(Lsn lsn) {
     if (log_.durable() > lsn) return false;
     if (shared_->armed.exchange(true, std::memory_order_seq_cst)) return true;
     auto* waiter = new Waiter(shared_, word_);                  // OnDurable deletes it
-    if (log_.NotifyWhenDurable(lsn, waiter, Hurry::kInTime)) {  // not taken
+    if (log_.NotifyWhenDurable(lsn, waiter, Hurry::kInTime)) {  // durable meanwhile: the log did not take the waiter
       delete waiter;
       shared_->armed.store(false, std::memory_order_seq_cst);
       return false;

@@ -8,7 +8,7 @@
 namespace deut::tc {
 namespace {
 
-constexpr uint64_t kLifeOffset = 100;  // incarnations are not small numbers that could be confused with counts
+constexpr uint64_t kLifeOffset = 100;  // incarnations are no small numbers that could be confused with counts
 
 }  // namespace
 
@@ -257,7 +257,7 @@ void FakeDataComponent::AnswerDirectly(std::function<bool(std::string_view)> in_
   in_memory_ = std::move(in_memory);
 }
 
-// Of one sender and life, as its requests are checked.
+// Direct reads for one sender and one incarnation, checked as its requests are.
 class FakeDataComponent::Direct final : public DirectReads {
  public:
   Direct(FakeDataComponent& dc, const Sender& sender) : dc_(dc), sender_(sender) {}
@@ -353,7 +353,7 @@ bool FakeDataComponent::WaitUntil(const std::function<bool()>& condition, Durati
     const uint32_t seen = changes_.seen();
     if (condition()) return true;
     if (runtime_.Now() >= deadline) return false;
-    // The condition may speak of more than this object: look again now and then.
+    // The condition may depend on more than this object, so it is evaluated again every 2 ms.
     changes_.Wait(seen, std::min(deadline, runtime_.Now() + milliseconds(2)));
   }
 }
@@ -407,7 +407,7 @@ Result<HelloAnswer> FakeDataComponent::AnswerHello(const HelloRequest& request) 
     ++counts_.refused;
     return same;
   }
-  if (request.epoch > epoch_) {  // X5: drains what lower epochs have in flight
+  if (request.epoch > epoch_) {  // X5: drains the requests and batches of lower epochs
     for (const LogBatch& batch : queue_) ApplyLocked(batch);
     queue_.clear();
     CloseStreamLocked(DEUT_ERROR(kFenced, "epoch ", request.epoch.value, " has taken over"));
@@ -491,7 +491,7 @@ void FakeDataComponent::ScanInto(const Image& image, TableId table, std::string_
       if (full && !records->empty()) return;
       records->Append(at->first.second, record.value, record.version.value_or(image.flat));
     }
-    // Ascending: everything below the next key is spoken for; descending: everything from this key on.
+    // Ascending: everything below the next key is covered. Descending: everything from this key on.
     *covered = ascending ? at->first.second + '\0' : at->first.second;
     if (ascending) {
       ++begin;
@@ -545,7 +545,8 @@ void FakeDataComponent::ApplyEntryLocked(const LogEntryView& entry) {
   if (on_entry_) on_entry_(entry);
   seen_.push_back(Seen{entry.kind, entry.position, entry.timestamp, std::string(entry.key)});
   if (entry.kind == LogEntryKind::kLowWater) {
-    // X1: everything of the one page below C loses its own version; flat rises to the highest dropped, never to C.
+    // X1: every record of the one page below C loses its own version. Flat rises to the highest dropped one, never to
+    // C.
     for (auto it = memory_.records.begin(); it != memory_.records.end();) {
       Record& record = it->second;
       if (record.version && record.version->timestamp < entry.timestamp) {

@@ -1,8 +1,10 @@
-// FakeDataComponent: a small, honest DC for tests of the link, in the test's own process. A single-version map that applies log batches
-// with apply-if-newer, consolidates at LOW_WATER records as rule X1 allows (one page: one flat version), refuses as X5 and X3 say, and
-// lives several lives: a kill ends one, with everything in memory that was not made stable. Batches are applied and acknowledged on
-// its own thread. A test can hold back or lose what real networks and machines delay or lose.
-// Thread-safety: all methods from any thread; Kill and Start by one at a time.
+// FakeDataComponent: a small, correct DC for tests of the link, in the test's own process. It is a single-version map
+// that applies log batches with apply-if-newer, and consolidates at LOW_WATER records as rule X1 allows (one page:
+// one flat version). It refuses as X5 and X3 say. It has several incarnations: a kill ends one, and drops everything
+// in memory that was not made stable. It applies and acknowledges batches on its own thread. A test can delay or drop
+// what real networks and machines delay or drop.
+// Thread-safety: all methods from any thread; Kill and Start by one at a time. Ownership: owns its thread and its
+// data.
 #ifndef TC_DC_LINK_FAKE_DATA_COMPONENT_H_
 #define TC_DC_LINK_FAKE_DATA_COMPONENT_H_
 
@@ -29,7 +31,7 @@ namespace deut::tc {
 
 class FakeDataComponent : public DataComponent {
  public:
-  // Every entry that reached any life of this DC, in the order of arrival.
+  // Every entry that reached any incarnation of this DC, in the order of arrival.
   struct Seen {
     LogEntryKind kind;
     Position position;
@@ -41,37 +43,37 @@ class FakeDataComponent : public DataComponent {
     uint64_t calls() const { return hellos + reads + scans + streams + batches; }
   };
 
-  // Begins without a life: Start it.
+  // Constructed without an incarnation: call Start.
   FakeDataComponent(Runtime& runtime, DcId id);
   ~FakeDataComponent() override;
 
-  // --- What tests do to it.
-  void Start();  // the next life, from what is stable
-  void Kill();   // streams close, requests under way fail; what is not stable is forgotten
+  // --- Faults and states that tests set.
+  void Start();  // the next incarnation, from the stable data
+  void Kill();   // streams close, requests in flight fail; data that is not stable is dropped
   void Restart() {
     Kill();
     Start();
   }
-  void MakeStable();  // everything applied survives from now on; the next acknowledgement says so
-  // Of its folder: what is stable, and how often it was started. REQUIRES for PutBackCopy: killed.
+  void MakeStable();  // everything applied is stable from now on; the next acknowledgement says so
+  // A copy of its folder: the stable data, and the number of its starts. REQUIRES for PutBackCopy: killed.
   void TakeCopy();
   void PutBackCopy();
-  // Another TC life has run on this DC's folder: it obeys that, and has what it has sent. REQUIRES: killed.
+  // Another TC has run on this DC's folder: the DC obeys it, and has the updates that it has sent. REQUIRES: killed.
   void BecomeFork(const ObeyedTc& obeyed, Position applied);
-  // Hellos are taken whatever they were decided on, as by a program that does not compare.
+  // Hellos are accepted whatever they were decided on, as by a program that does not compare.
   void TakeAnyHello(bool any);
   void OnInquiry(std::function<void()> observer);  // called on the asker's thread, when the answer is made
-  void LoseStable(Position left);  // a disk that lied: only this much is stable (takes effect at the next life)
+  void LoseStable(Position left);  // a disk that lied: only this much is stable (takes effect at the next incarnation)
   void HoldApply(bool hold);       // batches queue up unapplied
-  void HoldAcks(bool hold);        // batches are applied; acknowledgements queue up, also across lives
-  void DeliverHeldAcks();          // late: to whatever stream is open now
+  void HoldAcks(bool hold);        // batches are applied; acknowledgements queue up, also across incarnations
+  void DeliverHeldAcks();          // late: to the stream that is open now
   void LoseAcks(bool lose);
   void DuplicateAcks(bool duplicate);
-  void HoldReads(bool hold);                 // requests wait; letting go answers them
-  void AnswerReadsAs(DcIncarnation other);   // claims that another life answered, with no record; 0 = honest again
-  void BreakStream(const Status& status);    // the network closes the log stream; the life goes on
-  void RefuseStreams(const Status& status);  // no log stream is opened; OK: they are again
-  // From the next Hello on point reads of these keys are direct ones; others need the disk.
+  void HoldReads(bool hold);                 // requests wait; HoldReads(false) answers them
+  void AnswerReadsAs(DcIncarnation other);   // claims that another incarnation answered, with no record; 0 = correct again
+  void BreakStream(const Status& status);    // the network closes the log stream; the incarnation goes on
+  void RefuseStreams(const Status& status);  // no log stream is opened; OK: they are opened again
+  // From the next Hello on, point reads of these keys are direct ones. Other keys need the disk.
   void AnswerDirectly(std::function<bool(std::string_view key)> in_memory);
   void SendFalseAck(const ApplyAck& ack);
   void set_free_bytes(uint64_t bytes);
@@ -79,7 +81,7 @@ class FakeDataComponent : public DataComponent {
   void OnEntry(std::function<void(const LogEntryView&)> observer);  // called on the fake's thread
   void OnSend(std::function<void(const LogBatch&)> observer);       // called on the sender's thread, inside Send
 
-  // --- What tests ask it.
+  // --- State that tests query.
   Counts counts();
   HelloRequest last_hello();
   ObeyedTc obeyed();
@@ -89,7 +91,7 @@ class FakeDataComponent : public DataComponent {
   DcIncarnation incarnation();
   std::optional<std::string> Get(TableId table, const std::string& key);
   size_t records();
-  // Waits until `condition(*this)`, looking again whenever something happened here.
+  // Waits until `condition()`. Evaluates it again whenever this object changes.
   bool WaitUntil(const std::function<bool()>& condition, Duration limit = seconds(20));
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
@@ -145,7 +147,7 @@ class FakeDataComponent : public DataComponent {
   bool ending_ DEUT_GUARDED_BY(mutex_) = false;
   bool alive_ DEUT_GUARDED_BY(mutex_) = false;
   uint64_t lives_ DEUT_GUARDED_BY(mutex_) = 0;
-  uint64_t number_ DEUT_GUARDED_BY(mutex_) = 0;  // of starts, as its folder says
+  uint64_t number_ DEUT_GUARDED_BY(mutex_) = 0;  // number of starts, as its folder says
   uint64_t copy_number_ DEUT_GUARDED_BY(mutex_) = 0;
   HelloRequest last_hello_ DEUT_GUARDED_BY(mutex_);
   TcId tc_ DEUT_GUARDED_BY(mutex_);

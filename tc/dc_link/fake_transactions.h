@@ -1,5 +1,6 @@
-// FakeTransactions: a transaction table for tests of the link: a counter, and at most one old transaction that holds low-water and redo
-// start back. Thread-safety: all methods from any thread.
+// FakeTransactions: a transaction table for tests of the link: a counter, and at most one old transaction that holds
+// low-water and redo start back.
+// Thread-safety: all methods from any thread. Ownership: the log outlives it.
 #ifndef TC_DC_LINK_FAKE_TRANSACTIONS_H_
 #define TC_DC_LINK_FAKE_TRANSACTIONS_H_
 
@@ -22,7 +23,7 @@ class FakeTransactions final : public LowWaterSource, public ActiveFloorSource {
   void set_log(RedoLog* log) { log_.store(log); }
   Timestamp Draw() { return Timestamp{next_.fetch_add(1)}; }
   Timestamp next() const { return Timestamp{next_.load()}; }
-  // A TC start: timestamps are drawn from here on.
+  // A start of the TC: timestamps are drawn from here on.
   void SkipTo(Timestamp first) { next_.store(std::max(next_.load(), first.value)); }
   // An active transaction of this timestamp; UINT64_MAX = none.
   void HoldBackAt(uint64_t timestamp) { oldest_.store(timestamp); }

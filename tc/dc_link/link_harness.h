@@ -1,6 +1,6 @@
-// LinkHarness: a redo log on a disk in memory, a fake transaction table and a fake DC around a real DcLink, for tests. The TC's life (log
-// and link) and the DC's lives end and begin as the test says.
-// Thread-safety: Commit and Read from any thread; the rest by the test's thread.
+// LinkHarness: a redo log on a disk in memory, a fake transaction table and a fake DC around a real DcLink, for
+// tests. The test starts and ends the TC (log and link) and the DC's incarnations.
+// Thread-safety: Commit and Read from any thread; the rest by the test's thread. Ownership: owns all of them.
 #ifndef TC_DC_LINK_LINK_HARNESS_H_
 #define TC_DC_LINK_LINK_HARNESS_H_
 
@@ -31,23 +31,25 @@ class LinkHarness {
   LinkHarness();
   ~LinkHarness();
 
-  // The TC's life. StartTc opens the log and starts the link; it does not wait for the DC.
+  // --- The TC. StartTc opens the log and starts the link; it does not wait for the DC.
   void StartTc();
   void StopTc();  // clean
-  // As a TC does it: the log is not written to before the DC was asked. What is appended before WaitCaughtUp is lost with the start.
+  // As a TC does it: the log is not written to before the DC was asked. Records that are appended before WaitCaughtUp
+  // are lost with the start.
   bool look_first = false;
-  std::function<void()> before_begin;  // called then, on the link's thread
-  void CrashTc();                      // the disk forgets what is not durable
+  std::function<void()> before_begin;  // called before the log begins, on the link's thread
+  void CrashTc();                      // the disk drops everything that is not durable
   Status WaitCaughtUp() { return link->WaitCaughtUp(Soon()); }
 
-  // A transaction of one timestamp, drawn here unless given, that puts key = value for each pair. Answers its end.
+  // Runs a transaction with one timestamp, drawn here unless given, that puts key = value for each pair. Returns the
+  // position of its end.
   Position Commit(const std::vector<std::pair<std::string, std::string>>& puts,
                   std::optional<Timestamp> timestamp = std::nullopt);
-  // The same, applied.
+  // As Commit, and waits until it is applied.
   void CommitAndApply(const std::vector<std::pair<std::string, std::string>>& puts);
   bool WaitApplied(Position position) { return link->WaitApplied(position, Soon()).ok(); }
 
-  // A point read through the link; the value, or nothing.
+  // A point read through the link. Returns the value, or nothing.
   Result<std::optional<std::string>> Read(const std::string& key, Deadline deadline);
   Result<std::optional<std::string>> Read(const std::string& key) { return Read(key, Soon()); }
 

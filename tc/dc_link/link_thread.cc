@@ -14,17 +14,19 @@ namespace {
 
 static_assert(kMaxTcEpoch.value == kMaxLogNumber, "a log that can be opened has an epoch that a DC takes");
 
-// A DC of the recovered log has applied nothing behind this. The log's end would not do: a start that says Hello and is refused then has made the
-// log longer, and has replaced the life that the DC obeyed before. The DC refuses a Hello that was decided on other positions than it has. Were one
-// to let a commit of another TC, which runs on a copy of the log, slip in between, the next start would take it for one of its own log.
+// Returns the last position that a DC of the recovered log can have applied. The log's end would be too high: a start
+// that says Hello and is then refused has made the log longer, and has replaced the TC that the DC obeyed before. The
+// DC refuses a Hello that was decided on other positions than its own. A DC that did not could apply a commit of
+// another TC, which runs on a copy of the log, in between. Then the next start would take it for a commit of its own
+// log.
 Position LastPossible(const RecoveredLog& recovered) {
   if (DEUT_OMITTED("X4.last_shipped")) return Position{Lsn{recovered.end_lsn.value - 1}, UINT32_MAX};
   return Position{recovered.last_shipped, UINT32_MAX};
 }
 
-// The stream of log batches has ended, or was refused, with `status`. The DC that said so answers, and what it has applied it has, so reads go on:
-// else they would wait for as long as the stream is refused. Where nothing was heard, or what was heard is that life or connection are gone, they
-// wait.
+// Handles the end, or the refusal, of the log stream. If the DC itself has said so, it still answers, and what it has
+// applied it has, so reads go on. Otherwise they would wait as long as the stream is refused. Reads wait if no answer
+// came, or if the answer says that the incarnation or the connection is gone.
 void EndStream(DcGate& gate, uint64_t session, const Status& status) {
   if (gate.Interrupts(status, session)) return;
   const bool unheard = status.ok() || status == ErrorCode::kDeadlineExceeded || status == ErrorCode::kCancelled;
@@ -35,7 +37,7 @@ void EndStream(DcGate& gate, uint64_t session, const Status& status) {
   }
 }
 
-// What a stream of log batches reports, under the number of the session it belongs to.
+// Reports the events of a log stream, under the number of the session to which the stream belongs.
 class SessionListener final : public ApplyLogListener {
  public:
   SessionListener(DcGate& gate, uint64_t session) : gate_(gate), session_(session) {}
@@ -71,15 +73,15 @@ void LinkThread::Join() { thread_.reset(); }
 
 void LinkThread::Main() {
   Duration pause = options_.reconnect_min;
-  bool told = false;  // people know that it is away
+  bool told = false;  // the loss was logged
   bool told_refused = false;
   while (!gate_.finished()) {
     const MonotonicTime begin = runtime_.Now();
     bool established = false;
     const Status status = Session(&established);
-    if (gate_.finished()) return;  // why is told by whoever finished it
+    if (gate_.finished()) return;  // the thread that finished the gate reports why
     gate_.NoteError(status);
-    // A DC that was only away may come back and refuse this TC's certificate, which people have to mend.
+    // A DC that was away may come back and refuse this TC's certificate. An operator has to repair that.
     const bool refused = status == ErrorCode::kPermissionDenied;
     if (established || !told || (refused && !told_refused))
       LogWarning("no connection to ", options_.dc_name, ", trying again: ", status.ToString());
@@ -174,7 +176,7 @@ Result<HelloAnswer> LinkThread::SayHello(const std::optional<HelloBasis>& decide
 
 Status LinkThread::RecordKnown(DcId dc) {
   if (std::ranges::find(expected_.known_dcs, dc) != expected_.known_dcs.end()) return Status::Ok();
-  Status status = log_.AddKnownDc(dc, kNoDeadline);  // a device that hangs is the log's to end
+  Status status = log_.AddKnownDc(dc, kNoDeadline);  // the log itself deals with a device that hangs
   if (!status.ok()) {
     gate_.Fail(status);
     return status;

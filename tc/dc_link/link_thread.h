@@ -1,6 +1,8 @@
-// LinkThread: the life of the connection: Hello, the checks of X4 and S2, one log stream, shipping until it breaks, a pause, and again.
-// Pauses double from reconnect_min to reconnect_max, jittered, and begin anew once a connection has lasted reconnect_max.
-// Thread-safety: Start and Stop by one thread, once each.
+// LinkThread: runs the connection in a loop: Hello, the checks of X4 and S2, one log stream, shipping until it
+// breaks, a pause. Pauses double from reconnect_min to reconnect_max, jittered. They begin anew once a connection has
+// lasted reconnect_max.
+// Thread-safety: Start and Stop by one thread, once each. Ownership: owns its thread and its shipper; everything else
+// outlives it.
 #ifndef TC_DC_LINK_LINK_THREAD_H_
 #define TC_DC_LINK_LINK_THREAD_H_
 
@@ -39,20 +41,21 @@ class LinkThread {
 
  private:
   void Main();
-  // One connection, from Hello until it is lost. Sets *established when the DC was accepted.
+  // Runs one connection, from Hello until it is lost. Sets *established when the DC was accepted.
   Status Session(bool* established);
-  // X4: asks the DC without changing it, compares, and begins the log's life only then. A refusal leaves the log and the DC as they were, so that
-  // the next start finds the same: were the log written to, it would grow past what the DC has; did the DC obey this TC, it would no longer say
-  // whose data it holds. So also a TC that has served for long asks before each Hello: another folder may have been put under the DC.
-  // Answers what the DC has said; nothing with that step left out.
+  // X4: asks the DC without changing it, compares, and only then begins the log's new epoch. A refusal leaves the log
+  // and the DC as they were, so that the next start is refused alike. If the log were written to, it would grow past
+  // the DC's position. If the DC obeyed this TC, it would no longer say whose data it holds. A TC that has served for
+  // a while also asks before each Hello, because another folder may have been put under the DC. Returns the DC's
+  // answer, or nothing if that step is left out.
   Result<std::optional<HelloBasis>> LookAndBegin();
   Result<HelloAnswer> SayHello(const std::optional<HelloBasis>& decided_on);
-  // The comparison of an inquiry's answer.
+  // Checks an inquiry's answer.
   Status Compare(const HelloAnswer& answer);
   HelloRequest Request() const;
-  // These answers of a DC do not change by asking again.
+  // Fails the link if `status` is an answer that a DC will not change when asked again.
   void FailIfFinal(const Status& status);
-  // X4: the log knows every DC before it is used.
+  // X4: logs a DC before it is used.
   Status RecordKnown(DcId dc);
   void Pause(Duration length);
 
@@ -65,7 +68,7 @@ class LinkThread {
   const Position recovered_limit_;
   const LogHistory history_;
   PeerExpectation expected_;
-  bool met_ = false;  // a DC was accepted by this life of the TC
+  bool met_ = false;  // this TC process has accepted a DC
   Shipper shipper_;
   std::atomic<uint64_t> hellos_{0};
   std::unique_ptr<Thread> thread_;

@@ -46,7 +46,8 @@ Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, cons
 
 namespace {
 
-// Commits may have been acknowledged up to there, though the DC has not got them: it was behind when that log was lost or copied.
+// True if the log was durable beyond `end`. Commits may have been acknowledged up to there, even if the DC lacks
+// them: it lagged when that log was lost or copied.
 bool DurableBeyond(const HelloAnswer& answer, Lsn end) {
   return answer.log_durable > end && !DEUT_OMITTED("X4.compare_durable");
 }
@@ -55,10 +56,11 @@ bool DurableBeyond(const HelloAnswer& answer, Lsn end) {
 
 Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std::string& dc_name) {
   const ObeyedTc& obeyed = answer.obeyed;
-  // An earlier Hello of this life, of which the answer was lost.
+  // The DC obeys this process already: the answer to an earlier Hello was lost.
   const bool self = obeyed.epoch == log.epoch && obeyed.nonce == log.nonce;
   if (obeyed.epoch.value == 0 || self) return Status::Ok();
-  // Lives find what positions find, and more: with the comparison of positions this one is left out, too.
+  // This check finds everything that the comparison of positions finds, and more. So a build that omits that
+  // comparison must omit this one too.
   if (DEUT_OMITTED("X4.compare_lives") || DEUT_OMITTED("X4.refuse_ahead")) return Status::Ok();
   const auto lost = [&](const std::string& why) {
     return DEUT_ERROR(kCorruption, dc_name, " (id ", answer.dc.value, ") obeyed epoch ", obeyed.epoch.value,
@@ -70,7 +72,8 @@ Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std:
   if (log.lives.empty()) return lost("the redo log is empty");
   const auto life = std::ranges::find(log.lives, obeyed.epoch, &LogLife::epoch);
   if (life == log.lives.end() && obeyed.epoch < log.lives.front().epoch) {
-    // Its records are gone, all of them stable at the DC, and every later life has begun behind them.
+    // The records of that epoch are gone. All of them were stable at the DC, and every later epoch has begun behind
+    // them.
     if (answer.applied.commit < log.first_lsn && !DurableBeyond(answer, log.first_lsn)) return Status::Ok();
     return lost(absl::StrCat("in the redo log that epoch ended before LSN ", log.first_lsn.value));
   }

@@ -63,7 +63,7 @@ TEST(PeerCheckTest, RefusesADcAheadOfTheLog) {
   EXPECT_THAT(status.ToString(), HasSubstr("1000/1"));
 }
 
-// S2: the log below the redo start may be gone, because the DC had said that it needs it no more.
+// S2: the log below the redo start may be gone, because the DC had reported that it does not need it.
 TEST(PeerCheckTest, RefusesADcThatLostWhatItHadReportedStable) {
   PeerExpectation expected = Knows(3, EndOf(999));
   expected.redo_start = RedoStart{Lsn{400}, {DcPosition{DcId{9}, EndOf(900)}, DcPosition{DcId{3}, EndOf(390)}}};
@@ -83,7 +83,8 @@ TEST(PeerCheckTest, RefusesNonsense) {
   EXPECT_EQ(Check(nobody, Knows(3, EndOf(999))).code(), ErrorCode::kCorruption);
 }
 
-// A log of three lives, of which the first began before the log that is left: [100, 200) of epoch 4, [200, 300) of epoch 6, [300, 400) of epoch 7.
+// A log of three TC epochs, of which the first began before the remaining log: [100, 200) of epoch 4, [200, 300) of
+// epoch 6, [300, 400) of epoch 7.
 LogHistory ThreeLives() {
   return {.epoch = TcEpoch(8),
           .nonce = 80,
@@ -124,7 +125,8 @@ TEST(PeerCheckTest, X4APositionCountsWithTheLifeThatSentIt) {
   }
 }
 
-// The DC lags behind the log that is gone, so its position tells nothing. How far that log was durable does.
+// The DC lags behind the lost part of the log, so its position proves nothing. Only the LSN up to which that log was
+// durable does.
 TEST(PeerCheckTest, X4ALogThatWasDurableFurtherHasLostItsEnd) {
   EXPECT_TRUE(History(7, 70, 50, 400).ok());
   EXPECT_TRUE(History(6, 60, 50, 300).ok());

@@ -1,4 +1,5 @@
-// Positions in messages: "120/4", or "120/end" behind all updates of that commit.
+// Text of positions for messages: "120/4", or "120/end" behind all updates of that commit. Thread-safety: a pure
+// function.
 #ifndef TC_DC_LINK_POSITION_TEXT_H_
 #define TC_DC_LINK_POSITION_TEXT_H_
 

@@ -7,7 +7,7 @@
 namespace deut::tc {
 namespace {
 
-// All updates of the commit are at or before the position.
+// True if all updates of the commit are at or before the position.
 bool Covers(Position position, Lsn commit) { return position >= Position{commit, UINT32_MAX}; }
 
 }  // namespace
@@ -19,7 +19,7 @@ void RedoStartTracker::ReportsFrom(Position position) {
 void RedoStartTracker::OnCommitRead(Lsn commit, Lsn first) {
   if (commit <= last_reported_) return;
   last_reported_ = commit;
-  // A transaction's first record is what counts, not its commit record: its chunks are resent from there.
+  // A transaction's first record counts, not its commit record: its chunks are resent from there.
   const Lsn lowest = DEUT_OMITTED("S2.first_record") ? commit : first;
   if (!commits_.empty() && lowest.value <= commits_.back().first.value + granularity_bytes_) {
     commits_.back().last_commit = commit;

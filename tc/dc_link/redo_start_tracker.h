@@ -1,16 +1,18 @@
-// RedoStartTracker: computes the redo start (rule S2): the lowest first-record LSN of any transaction that is active, or whose commit lies
-// beyond the DC's stable position. Below it the log may be let go.
+// RedoStartTracker: computes the redo start (rule S2). It is the lowest first-record LSN of any transaction that is
+// active, or whose commit lies beyond the DC's stable position. The log below it may be trimmed.
 //
-// The race. A transaction that ends while this is computed must be found among the active ones or among the commits. Steps:
+// The race. A transaction that ends during the computation must be found among the active ones or among the commits.
+// Steps:
 //   Begin    (1) floor = OldestFirstRecord() (itself: tail first, then the active ones); (2) tail = the log's tail
 //   Finish   only when every commit record below `tail` has been reported by OnCommitRead
-//   A transaction with a record below `floor` that (1) did not find active had reserved its commit LSN before it left the active ones, so
-//   below `tail`: it has been reported. (Or it never commits, and nobody will ask for its records.) One that began after (1) lies
-//   above the floor. So min(floor, first LSNs of the reported commits beyond stable) is a lower bound of what is needed, for good.
+//   Assume a transaction with a record below `floor` that (1) did not find active. It had reserved its commit LSN
+//   before it left the active ones, so below `tail`: it has been reported. (Or it never commits, and its records are
+//   not needed.) A transaction that began after (1) lies above the floor. So min(floor, first LSNs of the reported
+//   commits beyond stable) is a lower bound of the needed log, for good.
 //
-// Commits are remembered by stretches of the log: an entry stands for a run of commits whose first records lie close together; it is dropped
-// when its last commit is stable, which keeps a little more log than needed and one entry per `granularity_bytes` of log.
-// Thread-safety: one thread.
+// An entry stands for consecutive commits whose first records lie close together. It is dropped when its last commit
+// is stable. That keeps a little more log than needed, and one entry per `granularity_bytes` of log.
+// Thread-safety: one thread. Ownership: owns its entries.
 #ifndef TC_DC_LINK_REDO_START_TRACKER_H_
 #define TC_DC_LINK_REDO_START_TRACKER_H_
 
@@ -27,17 +29,19 @@ class RedoStartTracker {
  public:
   explicit RedoStartTracker(uint64_t granularity_bytes) : granularity_bytes_(granularity_bytes) {}
 
-  // Commits beyond `position` will be reported, in order. What a DC holds as applied but not stable at the first Hello is not: until that is
-  // stable the redo start stays where it is. Only the first call counts.
+  // Commits beyond `position` will be reported, in order. Commits that the DC holds as applied but not stable at the
+  // first Hello are not reported: until they are stable, the redo start stays where it is. Only the first call
+  // counts.
   void ReportsFrom(Position position);
 
-  // The commit record at `commit` was read; its transaction's first record is at `first`. Reports that come again are ignored.
+  // The commit record at `commit` was read; its transaction's first record is at `first`. Repeated reports are
+  // ignored.
   void OnCommitRead(Lsn commit, Lsn first);
 
   void Begin(Lsn floor, Lsn tail_afterwards);
   bool begun() const { return tail_.has_value(); }
-  // The redo start, if Begin was called, every record below its tail has been read, and the stable position allows one. Ends the
-  // computation when it has an answer or can have none.
+  // Returns the redo start, if Begin was called, every record below its tail has been read, and the stable position
+  // allows one. Ends the computation when it has an answer or can have none.
   std::optional<Lsn> Finish(Lsn read_up_to, Position stable);
 
   size_t entries() const { return commits_.size(); }

@@ -18,7 +18,8 @@ TEST(RedoStartTrackerTest, IsTheFloorWhenEverythingIsStable) {
   EXPECT_EQ(tracker.entries(), 0u);
 }
 
-// S1, S2: the stable position passes a transaction only with its last update, and what must be kept begins at its first record.
+// S1, S2: the stable position passes a transaction only with its last update, and the log is needed from its first
+// record on.
 TEST(RedoStartTrackerTest, KeepsTheFirstRecordsOfCommitsThatAreNotStable) {
   RedoStartTracker tracker(0);
   tracker.ReportsFrom(Position{});
@@ -41,13 +42,14 @@ TEST(RedoStartTrackerTest, AnActiveTransactionKeepsItsRecords) {
   EXPECT_EQ(tracker.Finish(Lsn{300}, EndOf(100)), Lsn{40});
 }
 
-// The race of S2: a transaction with an early first record ends just before the floor is computed. It is not among the active ones, and its
-// commit record has not been read yet.
+// The race of S2: a transaction with an early first record ends just before the floor is computed. It is not among
+// the active ones, and its commit record has not been read yet.
 TEST(RedoStartTrackerTest, ATransactionThatEndsMeanwhileIsNotMissed) {
   RedoStartTracker tracker(0);
   tracker.ReportsFrom(Position{});
   tracker.OnCommitRead(Lsn{100}, Lsn{100});
-  // It wrote a chunk at 90 and reserved its commit LSN 480 before it left: the tail read after the floor lies beyond.
+  // It wrote a chunk at 90 and reserved its commit LSN 480 before it left. The tail that is read after the floor lies
+  // beyond.
   tracker.Begin(/*floor=*/Lsn{500}, /*tail_afterwards=*/Lsn{520});
   EXPECT_EQ(tracker.Finish(/*read_up_to=*/Lsn{450}, EndOf(100)), std::nullopt);
   EXPECT_TRUE(tracker.begun());
@@ -55,11 +57,11 @@ TEST(RedoStartTrackerTest, ATransactionThatEndsMeanwhileIsNotMissed) {
   EXPECT_EQ(tracker.Finish(/*read_up_to=*/Lsn{520}, EndOf(100)), Lsn{90});
 }
 
-// What the DC had applied but not made stable when this TC met it is not reported here.
+// Commits that the DC had applied but not made stable when this TC met it are not reported here.
 TEST(RedoStartTrackerTest, StaysWhileUnreportedCommitsAreNotStable) {
   RedoStartTracker tracker(0);
   tracker.ReportsFrom(EndOf(1000));
-  tracker.ReportsFrom(EndOf(0));  // a later life of the DC changes nothing
+  tracker.ReportsFrom(EndOf(0));  // a later incarnation of the DC changes nothing
   tracker.Begin(Lsn{2000}, Lsn{2000});
   EXPECT_EQ(tracker.Finish(Lsn{2000}, EndOf(999)), std::nullopt);
   EXPECT_FALSE(tracker.begun()) << "the next computation may see more";
@@ -81,7 +83,7 @@ TEST(RedoStartTrackerTest, RemembersStretchesNotCommits) {
   tracker.ReportsFrom(Position{});
   for (uint64_t lsn = 10; lsn <= 100000; lsn += 10) tracker.OnCommitRead(Lsn{lsn}, Lsn{lsn});
   EXPECT_LE(tracker.entries(), 100u);
-  // Coarse, but never beyond what is needed.
+  // Coarse, but never beyond the needed log.
   for (uint64_t stable = 10; stable < 100000; stable += 990) {
     tracker.Begin(Lsn{100010}, Lsn{100010});
     const std::optional<Lsn> lsn = tracker.Finish(Lsn{100010}, EndOf(stable));

@@ -9,9 +9,9 @@
 namespace deut::tc {
 namespace {
 
-// Redo start need not be finer than this.
+// Granularity of the redo start.
 constexpr uint64_t kRedoStartGranularityBytes = 1 << 20;
-// Between two questions for space; who is refused is told to come back later than that.
+// Pause between two requests for the DC's free space. Clients of refused puts are told to come back later than that.
 constexpr Duration kSpacePeriod = milliseconds(100);
 
 void Add(std::atomic<uint64_t>& counter, uint64_t n) { counter.fetch_add(n, std::memory_order_relaxed); }
@@ -110,9 +110,9 @@ bool Shipper::WindowHasRoom() const {
 }
 
 Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
-  // X3: from here on it may have been applied, whatever we hear of it.
+  // X3: from here on the DC may have applied the batch, whether or not this TC learns of it.
   if (!DEUT_OMITTED("X3.raise_before_send")) gate_.RaiseEverSent(batch_.to);
-  // X5: nothing is sent by a TC that knows it is fenced.
+  // X5: a TC that knows that it is fenced sends nothing.
   if (gate_.finished()) return gate_.final_status();
   if (batch_.from < resent_until_) Add(counters_.resent_batches, 1);
   NoteTold(now);
@@ -142,10 +142,10 @@ Status Shipper::AskForSpace(ApplyLogStream& stream, MonotonicTime now) {
     space_log_.End([&] { return absl::StrCat("disk: ", options_.dc_name, " has ", free_bytes, " bytes free again"); });
   }
   if (!gate_.space_wanted() || now < next_question_ || DEUT_OMITTED("X7.ask")) return Status::Ok();
-  // What is under way is answered, and what is about to leave will be.
+  // Do not ask: a batch in flight, or the next one, will bring the figure.
   if (!in_flight_.empty() || batch_.to > batch_.from) return Status::Ok();
   next_question_ = now + kSpacePeriod;
-  gate_.TakeSpaceWanted();  // before the answer is under way: who is refused after it asks again
+  gate_.TakeSpaceWanted();  // before the answer is in flight: a put that is refused after that answer asks again
   return SendEmpty(stream, now);
 }
 
@@ -162,7 +162,7 @@ Status Shipper::SendEmpty(ApplyLogStream& stream, MonotonicTime now) {
 
 Status Shipper::TellDurable(ApplyLogStream& stream, MonotonicTime now) {
   if (now < next_tell_ || log_.durable() <= told_durable_ || DEUT_OMITTED("X4.tell_durable")) return Status::Ok();
-  // A batch that is about to leave tells it.
+  // The next batch will carry it.
   if (batch_.to > batch_.from) return Status::Ok();
   return SendEmpty(stream, now);
 }
@@ -182,7 +182,8 @@ bool Shipper::AdvanceLowWater(MonotonicTime now) {
 }
 
 void Shipper::AppendLowWater(MonotonicTime now) {
-  // Read before the append: every commit below it has its LSN reserved, so precedes the record in the log (L1, X1).
+  // Loaded before the append: every commit below it has its LSN reserved, and so precedes the record in the log (L1,
+  // X1).
   const Timestamp low_water = stream_starts_ ? low_water_.AdvanceNow() : low_water_.low_water();
   if (!stream_starts_ && !low_water_records_.Due(low_water, log_.tail(), now)) return;
   const AppendResult appended = log_.AppendLowWater(low_water);
@@ -215,7 +216,7 @@ Status Shipper::MoveRedoStart(DcId dc, MonotonicTime now) {
 }
 
 Status Shipper::CheckLog(Status status) {
-  // No new connection cures a log that cannot be read or written. CANCELLED: it was stopped.
+  // A new connection does not cure a log that cannot be read or written. CANCELLED: the log was stopped.
   if (!status.ok() && !(status == ErrorCode::kCancelled)) gate_.Fail(status);
   return status;
 }
@@ -230,7 +231,8 @@ void Shipper::WaitForWork(uint32_t seen) {
   if (!pending && log_.durable() > told_durable_) deadline = std::min(deadline, next_tell_);
   if (low_water_records_.Pending()) deadline = std::min(deadline, now + LowWaterRecords::kInterval);
   if (!in_flight_.empty()) deadline = std::min(deadline, last_progress_ + options_.stall_timeout);
-  // A batch that waits for its linger or for the window is not made larger record by record.
+  // A batch that waits for its linger or for the window does not grow record by record, so durability need not wake
+  // this thread.
   if (!pending && limit_ == CommitFeed::Limit::kNotDurable && !durable_signal_.Arm(feed_.read_position())) return;
   changes_->Wait(seen, deadline);
 }

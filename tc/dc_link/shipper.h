@@ -1,11 +1,16 @@
-// Shipper: sends the log to the DC over one stream after another, keeps the window of batches in flight, appends LOW_WATER records (X1) and
-// moves the redo start (S2). It runs on the link's thread.
+// Shipper: sends the log to the DC over one stream after another, and keeps the window of batches in flight. It
+// appends LOW_WATER records (X1), and moves the redo start (S2). It runs on the link's thread.
 //
-// One round: drop what is acknowledged; fill the batch; send it if it is full, or if the last one left at least `linger` ago, and the
-// window has room; ask for space if somebody lacks it; append a LOW_WATER record if one is due; work on the redo start; if nothing was
-// sent, wait for the first of: the log's durability, an acknowledgement, a low-water round due, the linger. An idle system waits for
-// durability and looks once a redo_start_period.
-// Thread-safety: Run by one thread at a time; counters from any thread.
+// One round:
+//   1. Drop the acknowledged batches.
+//   2. Fill the batch. Send it if the window has room, and if it is full or the last one left at least `linger` ago.
+//   3. Ask the DC for its free space if a put was refused for lack of it.
+//   4. Append a LOW_WATER record if one is due. Work on the redo start.
+//   5. If nothing was sent, wait for the first of: the log's durability, an acknowledgement, a low-water round due,
+//      the linger.
+// An idle system waits for durability and runs a round once a redo_start_period.
+// Thread-safety: Run by one thread at a time; counters from any thread. Ownership: owns the feed and its counters;
+// everything else outlives it.
 #ifndef TC_DC_LINK_SHIPPER_H_
 #define TC_DC_LINK_SHIPPER_H_
 
@@ -40,12 +45,12 @@ class Shipper {
     std::atomic<Position> ship_position{Position{}};
   };
 
-  // `recovered_end`: what lies before it must be applied before the gate opens for the first time (X4).
+  // `recovered_end`: everything before it must be applied before the gate opens for the first time (X4).
   Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSource& low_water,
           const ActiveFloorSource& active_floor, DcGate& gate, std::shared_ptr<ChangeWord> changes,
           const DcLinkOptions& options);
 
-  // Ships everything behind `hello.applied` until the session is lost or the link is finished; says why it ended.
+  // Ships everything behind `hello.applied` until the session is lost or the link is finished. Returns why it ended.
   Status Run(ApplyLogStream& stream, uint64_t session, const HelloAnswer& hello);
 
   const Counters& counters() const { return counters_; }
@@ -57,22 +62,23 @@ class Shipper {
   bool ReadyToSend(MonotonicTime now) const;
   bool WindowHasRoom() const;
   Status Send(ApplyLogStream& stream, MonotonicTime now);
-  // X7: puts are refused as long as the DC's last word is that it is short of space, and while they are nothing may be left to send, to which it
-  // would answer. Then an empty batch makes it speak.
+  // X7: puts are refused while the DC's last report shows a lack of space. While they are refused, there may be
+  // nothing to send that the DC would answer. So an empty batch makes the DC report again.
   Status AskForSpace(ApplyLogStream& stream, MonotonicTime now);
-  // X4: while nothing is sent, for example as one open transaction holds all commits back (S1), acknowledged commits pile up that the DC does not
-  // have. An empty batch tells it that they are there, so that an older copy of the log will not do.
+  // X4: while nothing is sent, for example because one open transaction holds all commits back (S1), acknowledged
+  // commits pile up that the DC does not have. An empty batch tells the DC that they exist, so that it will refuse an
+  // older copy of the log.
   Status TellDurable(ApplyLogStream& stream, MonotonicTime now);
-  // A batch without entries, which the DC answers.
+  // Sends a batch without entries, which the DC answers.
   Status SendEmpty(ApplyLogStream& stream, MonotonicTime now);
-  // The batch that leaves says how far the log is durable.
+  // Notes that the batch to be sent carries the durable LSN.
   void NoteTold(MonotonicTime now);
-  // X1: one per stream start, and when one is due.
+  // X1: appends one record per stream start, and one whenever it is due.
   void AppendLowWater(MonotonicTime now);
-  // Asks for a low-water round if a commit is held back and it is time; true if low-water moved.
+  // Requests a low-water round if a commit is held back and the pause has passed. True if low-water moved.
   bool AdvanceLowWater(MonotonicTime now);
   Status MoveRedoStart(DcId dc, MonotonicTime now);
-  // Passes on the status of a call on the log; a failure ends the link.
+  // Returns the status of a call on the log. A failure ends the link.
   Status CheckLog(Status status);
   void WaitForWork(uint32_t seen);
 
@@ -87,7 +93,7 @@ class Shipper {
 
   RedoStartTracker tracker_;
   LowWaterRecords low_water_records_;
-  bool stream_starts_ = false;  // and its low-water record is owed
+  bool stream_starts_ = false;  // the low-water record of the stream's start is due
   CommitFeed feed_;
   DurableSignal durable_signal_;
 
@@ -98,14 +104,14 @@ class Shipper {
   std::deque<Sent> in_flight_;
   uint64_t in_flight_bytes_ = 0;
   LogBatch batch_;
-  CommitFeed::Limit limit_ = CommitFeed::Limit::kNotDurable;  // of the last Fill
+  CommitFeed::Limit limit_ = CommitFeed::Limit::kNotDurable;  // the limit of the last Fill
   bool start_target_set_ = false;
   Position resent_until_;
   MonotonicTime last_send_{};
   MonotonicTime last_progress_{};
   MonotonicTime next_round_{};
   MonotonicTime next_question_{};
-  Lsn told_durable_;  // in this stream
+  Lsn told_durable_;  // the durable LSN that this stream has carried
   MonotonicTime next_tell_{};
   Duration round_pause_{};
   MonotonicTime next_redo_start_{};
