@@ -1,4 +1,4 @@
-// Each rule that the records of a log must keep among themselves: one that keeps it, one that does not.
+// Each rule about the records of a log: one log that keeps it, one that does not.
 #include "tc/verify/chain_audit.h"
 
 #include <gmock/gmock.h>

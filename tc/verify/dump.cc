@@ -11,10 +11,10 @@
 namespace deut::tc {
 namespace {
 
-// So many bytes of a value are shown, and of a key.
+// Longer values and keys are cut to these lengths.
 constexpr size_t kShownValueBytes = 64;
 constexpr size_t kShownKeyBytes = 256;
-// Lines are handed out in pieces of about this many bytes.
+// `out` gets text in pieces of about this many bytes.
 constexpr size_t kPieceBytes = 64 << 10;
 
 std::string Abbreviated(std::string_view bytes, size_t limit,
@@ -45,7 +45,7 @@ class Dump final : public ChainVisitor {
       : request_(request), out_(out) {}
 
   void OnSegment(const BlockHeader& header, const LogState& /*repeated*/) override {
-    // Of a segment that begins after the last record that is wanted, nothing is.
+    // The segment begins after the last requested record, so none of its records is printed.
     if (header.first_lsn >= request_.to) return;
     segment_line_ = Concat("segment ", SegmentName(header.segment), " of epoch ", header.epoch.value, ", from LSN ",
                            header.first_lsn.value, " on\n");

@@ -1,11 +1,14 @@
-// Dump: the records of a transaction component's log, in order, for a person, by the code that recovers it (tc/redo_log/recovery.h).
+// Dump: prints the records of a transaction component's log, in order, as text. The records come from the code that
+// recovers the log (tc/redo_log/recovery.h).
 //
-// A line for each segment, each record and, indented, each update, and at the end one that says where the log ends and why:
+// There is a line for each segment, each record and, indented, each update. The last line says where the log ends and
+// why:
 //   segment log-NNN of epoch 2, from LSN 8 on
 //   8 log-NNN:4096 commit of epoch 2, timestamp 17, 2 updates
 //     8/1 put, timestamp 17, table 3, key "a" = "value"
-// A position is LSN/sequence; of an update in a chunk the LSN is the chunk's. Filters leave lines out, and nothing else.
-// Changes nothing; any bytes may be there (log_directory.h, verify.h). Thread-safety: one thread.
+// A position is LSN/sequence; for an update in a chunk the LSN is the chunk's. Filters leave lines out, and nothing
+// else. Dump changes nothing, and accepts any bytes (log_directory.h, verify.h).
+// Thread-safety: one thread. Ownership: the storage and the callbacks outlive the call.
 #ifndef TC_VERIFY_DUMP_H_
 #define TC_VERIFY_DUMP_H_
 
@@ -25,16 +28,17 @@ struct DumpRequest {
   // Records that begin in [from, to).
   Lsn from;
   Lsn to{UINT64_MAX};
-  // Only updates of this table, of this key, and the transactions they are in.
+  // Only updates of this table and of this key, and the transactions that contain them.
   std::optional<TableId> table;
   std::optional<std::string> key;
-  // How keys and values are shown, whole or the beginning of them.
+  // Functions that format keys and values, whole or cut to their beginning.
   std::function<std::string(std::string_view key)> show_key;
   std::function<std::string(std::string_view value)> show_value;
 };
 
-// Hands out whole lines as they come. CORRUPTION: it was shown up to there; a start refuses it, and the message says why, with file and offset.
-// Other errors: it cannot be looked at, as for VerifyLog.
+// Passes whole lines to `out` while it reads. CORRUPTION: a start refuses the log; everything before that place was
+// printed, and the message gives the reason with file and offset. Other errors: the log cannot be read, as for
+// VerifyLog.
 Status DumpLog(Storage& storage, const std::string& directory, const DumpRequest& request,
                const std::function<void(std::string_view text)>& out);
 

@@ -39,7 +39,7 @@ std::string Show(Storage& storage, const std::string& directory, const DumpReque
   return text;
 }
 
-// One of each kind of record, in two segments.
+// One record of each type, in two segments.
 class DumpTest : public ::testing::Test {
  protected:
   DumpTest() {

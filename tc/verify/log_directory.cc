@@ -11,9 +11,9 @@ namespace deut::tc {
 namespace {
 
 constexpr std::string_view kLockName = "LOCK";
-// Where spilled runs lie, if no other folder was chosen; emptied at each start.
+// Default folder of spilled runs; emptied at each start.
 constexpr std::string_view kSpillName = "spill";
-// Where an embedded store keeps its transaction component's.
+// Folder in which an embedded store keeps its transaction component's directory.
 constexpr std::string_view kEmbeddedName = "tc";
 
 }  // namespace
@@ -29,7 +29,7 @@ Result<LogDirectory> LogDirectory::Open(Storage& storage, const std::string& dir
     }
     DEUT_RETURN_IF_ERROR(lock.status());
     opened.lock = std::move(*lock);
-    // As it is now that nobody changes it any more.
+    // Listed again: under the lock the directory does not change any more.
     DEUT_ASSIGN_OR_RETURN(names, storage.List(directory));
   }
   for (const std::string& name : names) {

@@ -1,7 +1,9 @@
-// LogDirectory: a transaction component's log directory, held by its lock and looked at as it lies on disk. Changes nothing, but that the lock
-// file gets the number of this process, as from everybody who holds it; where there is no lock file (a copy) none is made.
+// LogDirectory: a transaction component's log directory, held by its lock and read as it lies on disk. It changes
+// nothing, except that the lock file gets the number of this process, as with every holder. Where there is no lock
+// file (a copy), none is made.
 // Thread-safety: one thread. Ownership: holds the lock until it ends.
-// Errors of Open: UNAVAILABLE: somebody uses it; NOT_FOUND, INVALID_ARGUMENT: it is no such directory; what the storage answers.
+// Errors of Open: UNAVAILABLE: another process uses the directory. NOT_FOUND, INVALID_ARGUMENT: it is no log
+// directory. Other errors come from the storage.
 #ifndef TC_VERIFY_LOG_DIRECTORY_H_
 #define TC_VERIFY_LOG_DIRECTORY_H_
 
@@ -20,7 +22,7 @@ struct LogDirectory {
 
   std::unique_ptr<FileLock> lock;    // null: there is no lock file
   std::vector<uint64_t> segments;    // numbers of the segments' files, ascending
-  std::vector<std::string> strange;  // paths of what nobody here has made
+  std::vector<std::string> strange;  // paths of entries that no program of this store makes
 };
 
 }  // namespace deut::tc

@@ -49,7 +49,7 @@ TEST_F(LogDirectoryTest, SegmentsInTheirOrderAndWhatIsStrange) {
 }
 
 TEST_F(LogDirectoryTest, ItsLockIsHeldAsLongAsItIsOpen) {
-  ASSERT_TRUE(storage_->Lock("/tc/LOCK").ok());  // and let go
+  ASSERT_TRUE(storage_->Lock("/tc/LOCK").ok());  // and released at once
   {
     const Result<LogDirectory> opened = LogDirectory::Open(*storage_, "/tc");
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();

@@ -1,5 +1,6 @@
-// LsnSet: places of a log from a first one on, a bit for each at which a record could begin: an eighth of a byte for 8 bytes of log.
-// Thread-safety: one thread.
+// LsnSet: a set of LSNs at or above a first one, with one bit for each place where a record could begin: one bit for
+// 8 bytes of log.
+// Thread-safety: one thread. Ownership: owns its bits.
 #ifndef TC_VERIFY_LSN_SET_H_
 #define TC_VERIFY_LSN_SET_H_
 
@@ -31,7 +32,7 @@ class LsnSet {
     return bit / kWordBits < words_.size() && ((words_[bit / kWordBits] >> (bit % kWordBits)) & 1) != 0;
   }
 
-  // The first one at or above `from` and below `end`.
+  // Returns the first LSN of the set at or above `from` and below `end`.
   std::optional<Lsn> FirstIn(Lsn from, Lsn end) const {
     if (end <= first_) return std::nullopt;
     const uint64_t stop = std::min<uint64_t>((end.value - first_.value + kRecordAlignment - 1) / kRecordAlignment,

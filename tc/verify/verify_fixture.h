@@ -1,4 +1,5 @@
-// For tests of tc/verify: logs that are made record by record, so that what they say can contradict itself. Thread-safety: one thread.
+// Fixture of the tests of tc/verify: logs that are written record by record, so that records can contradict each
+// other. Thread-safety: one thread. Ownership: owns its storage.
 #ifndef TC_VERIFY_VERIFY_FIXTURE_H_
 #define TC_VERIFY_VERIFY_FIXTURE_H_
 
@@ -24,14 +25,14 @@
 
 namespace deut::tc {
 
-// Verifies a log that can be.
+// Verifies a log, and expects that it can be read.
 inline LogReport Verify(Storage& storage, const std::string& directory) {
   const Result<LogReport> report = VerifyLog(storage, directory, {});
   EXPECT_TRUE(report.ok()) << report.status().ToString();
   return report.ok() ? *report : LogReport();
 }
 
-// Logs whose blocks are right and whose records contradict each other.
+// Logs with valid blocks, whose records contradict each other.
 class VerifyRecordsTest : public ::testing::Test {
  protected:
   VerifyRecordsTest() {
@@ -68,7 +69,7 @@ class VerifyRecordsTest : public ::testing::Test {
     forge_.Record(RecordType::kRedoStart, BytesBody{EncodeRedoStartBody(forge_.state.redo_start)});
   }
 
-  // Ends the block, and looks.
+  // Ends the block, verifies the log, and expects no finding.
   void ExpectClean() {
     forge_.Block();
     const LogReport report = Verify(*storage_, "/log");
@@ -81,7 +82,7 @@ class VerifyRecordsTest : public ::testing::Test {
     EXPECT_THAT(ReportText(report),
                 ::testing::AllOf(::testing::HasSubstr("\nDAMAGED records (rule " + rule + "): /log/log-"),
                                  ::testing::HasSubstr(text)));
-    // A start does not ask this of the records.
+    // A start does not check this of the records.
     EXPECT_TRUE(RecoverChain(*storage_, "/log").ok());
   }
 

@@ -1,5 +1,5 @@
-// A log whose blocks are right, by their checksums and their chain, and whose records say anything; then bytes of it are changed. Whatever
-// lies there is checked and dumped: no crash, and both say of it what recovery says.
+// A log whose blocks are valid by checksums and chain, and whose records hold arbitrary content. Then some of its
+// bytes are changed. Every such log is checked and dumped: neither crashes, and both agree with recovery.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +29,9 @@ namespace {
 constexpr uint64_t kSegmentBytes = 32 << 10;
 constexpr uint64_t kMostSegments = 4;
 
-// Input: one byte says what follows. 1 to 8: a record of that type, whose body has the length of the next byte; 9: the block ends; 10: a new
-// segment, 11: of a new life; 12: a byte at (segment, 4 KiB block, place) is changed at the end.
+// Input: one byte selects a step. 1 to 8: a record of that type, whose body length is the next byte. 9: the block
+// ends. 10: a new segment. 11: a new segment of a new TC epoch. 12: a byte at (segment, 4 KiB block, place) is
+// changed at the end.
 class Script {
  public:
   explicit Script(std::string_view bytes) : rest_(bytes) {}

@@ -1,4 +1,4 @@
-// The report for a person, of reports that are made by hand.
+// The text of reports that are built by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
