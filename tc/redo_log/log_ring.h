@@ -6,7 +6,7 @@
 // size.
 //   tail      end of the reserved bytes
 //   claimed   end of the claimed bytes. It is at or beyond tail by the bytes that were claimed and are not appended
-//             yet, and by those that will be lost on the disk (log_space.h)
+//             yet, and by the surplus for padding and segment ends (log_space.h)
 //   consumed  end of the records that the consumer has taken; kept by the consumer
 //   released  the words below it were zeroed; their memory is the free space up to released + size
 //   floor     readers find nothing below it; it is raised before the words are zeroed
@@ -20,7 +20,7 @@
 //           4 publish: store the first word. No thread waits for an unfinished append except through step 2
 //   Consume a nonzero first word (acquire) shows a complete record; first words follow each other by length
 //   Release 1 floor = to, 2 zero the words of [released, to), 3 released = to. The space then serves LSNs one ring's
-//   size higher
+//           size higher
 //   Read    copy words, then load floor. If it is still at or below the first word, all copied words were the
 //           record's. All words are stored with release and loaded with acquire, so a word that was zeroed or
 //           rewritten would make the raised floor visible

@@ -22,8 +22,8 @@
 //   end     committer: kLed -> kLingering. If that fails, the state is kLedWanted: -> kAwake, and wake the log thread
 // From its store of kLingering until the state is kAwake again, the log thread touches nothing that belongs to the
 // role, because a committer may have it.
-// A record that is appended during a led write without a hurry is written by the next leader, or by the log thread at
-// its deadline.
+// A record that is appended during a led write, and that no thread waits for, is written by the next leader, or by
+// the log thread at its deadline.
 //   The deadline begins anew at a led write that took all records, because nothing older is left, and while a led
 //   write is in flight. So no record waits longer than twice `linger` and one led write.
 // A late wake is a spurious return; the log thread always looks again.

@@ -27,8 +27,8 @@
 // log thread moves bytes from a later one of these to an earlier one. So bytes that move between two looks are
 // missing and never counted twice, and the answer errs to "no".
 // For good: a commit that needs more than the whole file system gets INVALID_ARGUMENT, because no retry can help it.
-// Thread-safety: all methods from any thread. A claim of one record takes no lock. The mutex is not held over input
-// or output.
+// Thread-safety: all methods from any thread. A claim of one record that fits at once takes no lock. The mutex is not
+// held over input or output.
 // Ownership: all constructor arguments outlive it.
 #ifndef TC_REDO_LOG_LOG_SPACE_H_
 #define TC_REDO_LOG_LOG_SPACE_H_

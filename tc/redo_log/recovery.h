@@ -29,8 +29,8 @@
 //   1. a file whose first block is not understood (UnderstandFirstBlock), a segment of another log, a missing file,
 //   2. a redo start before the oldest record,
 //   3. records that no writer produces.
-// If such a file lies behind the chain and holds no block of the log, the error says so, and that an operator may
-// move it away.
+// If a file that is not understood lies behind the chain and holds no block of the log, the error says so. An
+// operator may move it away then.
 // Thread-safety: functions; one call at a time for a directory. Ownership: storage outlives the result.
 // Errors: CORRUPTION, VERSION_MISMATCH and IO_ERROR name file and offset.
 #ifndef TC_REDO_LOG_RECOVERY_H_
