@@ -1,8 +1,8 @@
 // LinkThread: runs the connection in a loop: Hello, the checks of X4 and S2, one log stream, shipping until it
 // breaks, a pause. Pauses double from reconnect_min to reconnect_max, jittered. They begin anew once a connection has
 // lasted reconnect_max.
-// Thread-safety: Start and Stop by one thread, once each. Ownership: owns its thread and its shipper; everything else
-// outlives it.
+// Thread-safety: Start and Join by one thread; counters from any thread. Ownership: owns its thread and its shipper;
+// everything else outlives it.
 #ifndef TC_DC_LINK_LINK_THREAD_H_
 #define TC_DC_LINK_LINK_THREAD_H_
 

@@ -4,8 +4,9 @@
 // One round:
 //   1. Drop the acknowledged batches.
 //   2. Fill the batch. Send it if the window has room, and if it is full or the last one left at least `linger` ago.
-//   3. Ask the DC for its free space if a put was refused for lack of it.
-//   4. Append a LOW_WATER record if one is due. Work on the redo start.
+//   3. Ask the DC for its free space if a put was refused for lack of it. Tell it the durable LSN if no batch does.
+//   4. Request a low-water round if a commit is held back. Append a LOW_WATER record if one is due. Work on the redo
+//      start.
 //   5. If nothing was sent, wait for the first of: the log's durability, an acknowledgement, a low-water round due,
 //      the linger.
 // An idle system waits for durability and runs a round once a redo_start_period.
