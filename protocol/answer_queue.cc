@@ -16,7 +16,8 @@ AnswerQueue::Entered AnswerQueue::Enter(size_t n) {
     return Entered::kYes;
   }
   if (!ready_.empty() && !writing_) return Entered::kWriteFirst;
-  // Somebody writes, or the component has all that is in and Answered will write: FinishWriting comes in either case.
+  // Either another thread writes, or the component has all requests in the queue and Answered will write. FinishWriting
+  // follows in both cases.
   parked_ = true;
   wanted_ = n;
   return Entered::kParked;

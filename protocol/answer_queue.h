@@ -1,15 +1,17 @@
-// AnswerQueue: the bookkeeping of one server-side Data stream, without the stream: which requests are with the data component, which are
-// answered and wait to be written, which thread writes, and whether the stream's handler is parked. No method blocks.
+// AnswerQueue: the bookkeeping of one server-side Data stream, without the stream itself. It knows which requests the
+// data component has, which answers wait to be written, which thread writes, and whether the stream's handler is
+// parked. No method blocks.
 //
-// States of the writer's role: free or taken, changed under the lock. StartWriting or Answered takes it, with all that is answered; the
-//   holder writes this, message by message, and gives the role back with FinishWriting. Then it calls StartWriting again, so nothing that
-//   was answered meanwhile is left behind.
-// Answered leaves the role alone while the handler is inside Submit: the handler takes the role afterwards, and writes all of the group's
-//   answers in one message.
-// Bound: at most `max_requests` are in (submitted, or answered and not written). If there is no room, Enter parks the handler, so a peer
-//   that does not read its answers is not read either. FinishWriting or Close ends the parking, and tells its caller, who sends the
-//   handler on. Exactly one caller is told.
-// Thread-safety: Answered, FinishWriting, StartWriting and Close from any thread; the rest by the handler.
+// The writer's role is free or taken; it changes under the lock. StartWriting or Answered takes the role together with
+// all ready answers. The holder writes them, message by message, and gives the role back with FinishWriting. Then it
+// calls StartWriting again, so that no answer that became ready meanwhile is left behind.
+// While the handler is inside Submit, Answered leaves the role alone. The handler takes it afterwards and writes all
+// answers of the group in one message.
+// Bound: at most `max_requests` are in the queue (submitted, or answered and not written). If there is no room, Enter
+// parks the handler, so the server stops reading a peer that does not read its answers. FinishWriting or Close unparks
+// the handler and tells exactly one caller, which resumes it.
+// Thread-safety: any thread may call Answered, FinishWriting, StartWriting and Close; the handler alone calls the rest.
+// Ownership: borrows the requests.
 #ifndef PROTOCOL_ANSWER_QUEUE_H_
 #define PROTOCOL_ANSWER_QUEUE_H_
 
@@ -29,27 +31,29 @@ class AnswerQueue {
 
   enum class Entered : uint8_t { kYes, kWriteFirst, kParked, kClosed };
 
-  // The handler is about to submit `n` requests. kWriteFirst: there is no room, but something to write. kParked: there is no room.
-  // REQUIRES: 0 < n <= max_requests.
+  // The handler calls it before it submits `n` requests. kWriteFirst: there is no room, but there are answers to write.
+  // kParked: there is no room. REQUIRES: 0 < n <= max_requests.
   Entered Enter(size_t n);
-  // The Submit that followed has returned.
+  // The handler calls it after the Submit that followed Enter has returned.
   void Submitted();
-  // Bytes of the answers that wait to be written.
+  // The bytes of the answers that wait to be written.
   size_t ready_bytes();
-  // Everything that is answered is written, or the queue is closed. False: the handler is parked until then.
+  // True: all answers are written, or the queue is closed. False: the handler is parked until then.
   bool Drained();
 
-  // Takes the role and what is answered. False: there is nothing to write, or another thread writes, or the queue is closed; then
-  // `answered`, which all who may have the role share, is not touched.
+  // Takes the role and all ready answers. False: there is nothing to write, another thread writes, or the queue is
+  // closed. In that case `answered`, which all holders of the role share, is not touched.
   bool StartWriting(std::vector<DataRequest*>* answered);
-  // What was taken is written (or given up). True: the handler is no longer parked, and the caller sends it on.
+  // The holder has written the answers that it took, or given them up. True: the handler is no longer parked, and the
+  // caller resumes it.
   bool FinishWriting(size_t written);
 
-  // From now on nothing is written, and what is answered is forgotten. True: as for FinishWriting.
+  // From now on no answer is written, and ready answers are dropped. True: as for FinishWriting.
   bool Close();
 
-  // The component has answered. True: the caller has the role, as from StartWriting. `taken` is called under the lock before that: the
-  // request's stream is certainly still there, as another thread needs the lock to write the request.
+  // The component has answered. True: the caller has the role, as from StartWriting. `taken` runs under the lock before
+  // that. The request's stream certainly still exists then, because another thread needs the lock before it can write
+  // the request.
   template <typename Taken>
   bool Answered(DataRequest* request, std::vector<DataRequest*>* answered, const Taken& taken) {
     MutexLock lock(mutex_);
@@ -64,20 +68,20 @@ class AnswerQueue {
 
  private:
   void TakeLocked(std::vector<DataRequest*>* answered) DEUT_REQUIRES(mutex_);
-  // Ends the parking if what the handler waits for is there.
+  // Ends the parking if the handler's condition holds.
   bool UnparkLocked() DEUT_REQUIRES(mutex_);
 
   const size_t max_requests_;
   Mutex mutex_;
   bool closed_ DEUT_GUARDED_BY(mutex_) = false;
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
-  bool submitting_ DEUT_GUARDED_BY(mutex_) = false;  // the handler is inside Submit and will look afterwards
+  bool submitting_ DEUT_GUARDED_BY(mutex_) = false;  // the handler is inside Submit and will look for answers afterwards
   size_t in_ DEUT_GUARDED_BY(mutex_) = 0;
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   std::vector<DataRequest*> ready_ DEUT_GUARDED_BY(mutex_);
   bool parked_ DEUT_GUARDED_BY(mutex_) = false;
   size_t wanted_ DEUT_GUARDED_BY(mutex_) =
-      0;  // room that the parked handler waits for; 0: that nothing is left to write
+      0;  // room that the parked handler waits for; 0: it waits until no answer is left to write
 };
 
 }  // namespace deut

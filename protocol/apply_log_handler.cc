@@ -46,7 +46,7 @@ bool ApplyLogHandler::Open(Status* status) {
     *status = DEUT_ERROR(kInvalidArgument, "request: the first message of a log stream has to be `open`");
     return false;
   }
-  // It waits until the stream before has been closed, and has applied what it was at.
+  // OpenApplyLog waits until the component has closed the previous stream and applied the batch that it was working on.
   executor().BeforeBlocking();
   auto log = host_.component.OpenApplyLog(FromWire(request.open().sender()), this,
                                           FromRpcTime(runtime_, context().raw_deadline()));
@@ -79,7 +79,8 @@ void ApplyLogHandler::Finish(const Status& reason) {
     MutexLock lock(mutex_);
     if (!reason.ok()) SetClosedLocked(reason);
     state_ = State::kFinished;
-    // The message that is being written may be the reason: if this thread wrote another one meanwhile, that one would be dropped.
+    // The message that is being written may be the reason. If this thread wrote another one meanwhile, the reason would
+    // be dropped.
     while (writing_) {
       executor().BeforeBlocking();
       written_.Wait(mutex_);
@@ -123,7 +124,7 @@ void ApplyLogHandler::WriteNext() {
 void ApplyLogHandler::WriteOver() {
   MutexLock lock(mutex_);
   writing_ = false;
-  // Once the reason is written it is the peer's to hang up, and the read's to see it.
+  // After the reason is written, the peer must hang up, and the pending read then sees it. The watch bounds that time.
   if (told_closed_) hang_up_watch_.Start();
   written_.NotifyAll(runtime_);
 }

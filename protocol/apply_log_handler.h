@@ -1,13 +1,16 @@
-// ApplyLogHandler: one ApplyLog stream on the server. It reads a batch and sends it to the component, which blocks while its window is
-// full, and so does the peer; then it reads the next. An acknowledgement is written by the thread that brings it, unless another message is
-// being written: then the event of that write writes the newest. Each stands for all before it, so older ones are dropped.
-// A batch that is small is applied by the thread that has read it; a large one first hands the waiting for events over (kLargeBatch).
-// A component that does not take a batch within the watchdog's limit loses the stream, or a thread would be lost with it.
-// End: a broken batch, the component's OnClosed, or the peer. The reason goes out as the last message; a peer that then does not
-// hang up is cut off by the watchdog.
-// States: wanted -> opening -> open -> finished. Acknowledgements and the reason of the end are kept while it is opening, as `opened` is the
-//   first message; when it is finished, only its handler writes.
-// Thread-safety: the listener's methods from any thread; the rest, and ownership: rpc_call.h; `host` and `request` outlive it.
+// ApplyLogHandler: one ApplyLog stream on the server. It reads a batch, sends it to the component, then reads the next.
+// Send blocks while the component's window is full, and this holds the peer back. The thread that brings an
+// acknowledgement writes it, unless another message is being written. In that case the event of that write sends the
+// newest one. Each acknowledgement covers all earlier ones, so older ones are dropped.
+// The thread that has read a small batch applies it at once. Before a large batch it first lets another thread wait for
+// events (kLargeBatch). If the component does not take a batch within the watchdog's limit, the stream ends, because
+// its thread would otherwise be stuck.
+// End: after a broken batch, the component's OnClosed, or the peer's end. The last message holds the reason. The
+// watchdog cuts off a peer that then does not hang up.
+// States: wanted -> opening -> open -> finished. `opened` is the first message, so acknowledgements and the reason of
+// the end wait while the stream is opening. Once it is finished, only its handler writes.
+// Thread-safety: any thread may call the listener's methods; the rest as in rpc_call.h. Ownership: as in rpc_call.h;
+// `host` and `request` outlive it.
 #ifndef PROTOCOL_APPLY_LOG_HANDLER_H_
 #define PROTOCOL_APPLY_LOG_HANDLER_H_
 
@@ -32,14 +35,14 @@ namespace deut {
 
 class ApplyLogHandler final : public RpcCall<wire::ApplyLogAnswer, wire::ApplyLogRequest>, private ApplyLogListener {
  public:
-  // Asks gRPC for the next such call: `request(context, stream, tag)`.
+  // Asks gRPC for the next such call, with `request(context, stream, tag)`.
   using Request = std::function<void(grpc::ServerContext* context,
                                      grpc::ServerAsyncReaderWriter<wire::ApplyLogAnswer, wire::ApplyLogRequest>* stream,
                                      void* tag)>;
   static void Want(const DataComponentHost& host, const Request& request);
 
  private:
-  // Bytes of entries from which on a batch takes so long that others should not wait for it.
+  // Batches with at least this many bytes of entries take long enough that other streams should not wait for them.
   static constexpr size_t kLargeBatch = 16 << 10;
 
   ApplyLogHandler(const DataComponentHost& host, const Request& request);
@@ -51,14 +54,14 @@ class ApplyLogHandler final : public RpcCall<wire::ApplyLogAnswer, wire::ApplyLo
   void OnAck(const ApplyAck& ack) override;
   void OnClosed(const Status& status) override;
 
-  // Whether the stream is open; `status` is how the call ends if it is not.
+  // Whether the stream is open. If it is not, the call ends with `status`.
   bool Open(Status* status);
-  // Sends what was read to the component.
+  // Sends the batch that was read to the component.
   Status Forward();
-  // Destroys the component's side, writes what is left to be said, and ends the call.
+  // Destroys the component's side of the stream, writes the remaining messages, and ends the call.
   void Finish(const Status& reason);
 
-  // The next message to be written, the acknowledgement first; false: there is none.
+  // The next message to write, acknowledgements first. False: there is none.
   bool NextLocked(wire::ApplyLogAnswer* answer) DEUT_REQUIRES(mutex_);
   // Writes the next message, unless one is being written or the stream is not open.
   void WriteNext();
@@ -68,19 +71,19 @@ class ApplyLogHandler final : public RpcCall<wire::ApplyLogAnswer, wire::ApplyLo
   const DataComponentHost& host_;
   const Request& request_;
   StreamQuota::Place place_;
-  const Duration patience_;  // with the component
+  const Duration patience_;  // the longest time that the component may take for a batch
   std::unique_ptr<ApplyLogStream> log_;
   LogBatch batch_;
 
   Mutex mutex_;
   enum class State : uint8_t { kOpening, kOpen, kFinished };
   State state_ DEUT_GUARDED_BY(mutex_) = State::kOpening;
-  bool writing_ DEUT_GUARDED_BY(mutex_) = false;          // until OnWritten; not while it is finished
-  CondVar written_;                                       // writing_
-  std::optional<ApplyAck> ack_ DEUT_GUARDED_BY(mutex_);   // to be written
-  std::optional<Status> closed_ DEUT_GUARDED_BY(mutex_);  // the first reason stays
-  bool told_closed_ DEUT_GUARDED_BY(mutex_) = false;      // it is written, or being written
-  StreamWatchdog::Watch hang_up_watch_;                   // the peer has been told the reason
+  bool writing_ DEUT_GUARDED_BY(mutex_) = false;          // until OnWritten; not while the stream is finished
+  CondVar written_;                                       // signalled when writing_ becomes false
+  std::optional<ApplyAck> ack_ DEUT_GUARDED_BY(mutex_);   // waits to be written
+  std::optional<Status> closed_ DEUT_GUARDED_BY(mutex_);  // the first reason is kept
+  bool told_closed_ DEUT_GUARDED_BY(mutex_) = false;      // the reason is written, or being written
+  StreamWatchdog::Watch hang_up_watch_;                   // runs once the peer has been told the reason
 };
 
 }  // namespace deut

@@ -51,7 +51,7 @@ std::string_view FlagOf(Role role) {
   return "--tls_rights";
 }
 
-// A comment begins with a word: names, URIs and prefixes may hold the character elsewhere.
+// A # begins a comment only at the beginning of a word, because names, URIs and prefixes may contain it elsewhere.
 std::vector<std::string> WordsOf(std::string_view line) {
   constexpr std::string_view kSpaces = " \t\r";
   std::vector<std::string> words;

@@ -1,19 +1,22 @@
-// Authorization: which calls and tables the names of a peer's certificate give a right to.
+// Authorization: the calls and tables that a peer may use, given by the names in its certificate.
 //
-// A role is what a peer is to this daemon. A name may have several; its rights are those of all of them. Names are the URIs and DNS names of the
-// certificate, or its common name if it has no alternative name (PeerNames of rpc_server.h), compared byte by byte.
+// A role says what a peer is to this daemon. A name may have several roles, and then has the rights of all of them.
+// Names are the URIs and DNS names of the certificate, or its common name if it has no alternative name (PeerNames of
+// rpc_server.h). They are compared byte by byte.
 //   at tcd: reader   reads and scans tables
 //           client   reads and writes tables
-//           admin    makes and drops tables, status, DropCaches
-//   at dcd: tc       everything that a transaction component calls
-//           admin    counters
-// Everybody with a role may ask for health. A reader, client or admin may be limited to tables whose names begin with one of some prefixes.
+//           admin    creates and drops tables, asks for status, calls DropCaches
+//   at dcd: tc       calls everything that a transaction component needs
+//           admin    reads counters
+// Any peer with a role may ask for health. A reader, client or admin may be limited to tables whose names begin with
+// one of some prefixes.
 //
-// Where roles come from: the flags --tls_clients=A,B and so on, and lines of a rights file (--tls_rights):
-//   NAME ROLE [TABLE_PREFIX...]     # a comment, which begins with a word
-// Both may change while the daemon runs (AccessControl::Replace): what begins afterwards goes by the new ones, and so do the next operations of open
-// sessions. Streams of a transaction component go by those of their begin; dcd closes all connections when a right is taken away (daemon.h).
-// Thread-safety: values; AccessControl from any thread.
+// Roles come from the flags --tls_clients=A,B and so on, and from lines of a rights file (--tls_rights):
+//   NAME ROLE [TABLE_PREFIX...]     # a comment; # must begin a word
+// Both may change while the daemon runs (AccessControl::Replace). New calls, and the next operations of open sessions,
+// use the new rights. A transaction component's streams keep the rights that they began with, but dcd closes all
+// connections when a right is taken away (daemon.h).
+// Thread-safety: values; any thread may use an AccessControl.
 #ifndef PROTOCOL_AUTHORIZATION_H_
 #define PROTOCOL_AUTHORIZATION_H_
 
@@ -33,13 +36,13 @@ namespace deut {
 enum class Role : uint8_t { kReader, kClient, kAdmin, kTc };
 std::string_view NameOf(Role role);
 
-// What is done with a table.
+// The kind of access to a table. kMake: to create or drop it.
 enum class TableAccess : uint8_t { kRead, kWrite, kMake };
 
 struct Grant {
   std::string name;
   Role role = Role::kReader;
-  std::vector<std::string> prefixes = {};  // of table names; none: all tables
+  std::vector<std::string> prefixes = {};  // of table names; empty: all tables
   friend bool operator==(const Grant& a, const Grant& b) = default;
 };
 
@@ -49,44 +52,46 @@ class Principal {
   Principal() = default;
   explicit Principal(std::vector<Grant> grants) : grants_(std::move(grants)) {}
 
-  // For messages: the name that has the first of its roles; empty: it has none.
+  // For messages: the name that has the peer's first role; empty if it has none.
   std::string name() const { return grants_.empty() ? std::string() : grants_.front().name; }
   bool has_any() const { return !grants_.empty(); }
   bool Has(Role role) const;
   bool May(TableAccess access, std::string_view table) const;
-  // May for every table there is, and will be.
+  // Whether the peer has this access to every table, present and future.
   bool MayEverywhere(TableAccess access) const;
 
  private:
   std::vector<Grant> grants_;
 };
 
-// One state of the rights; constant.
+// One immutable state of the rights.
 class Authorizer {
  public:
-  // `roles` are those of this daemon. INVALID_ARGUMENT for a line or a role that is none, with its number.
+  // `roles` are the roles of this daemon. INVALID_ARGUMENT, with the line's number, for an invalid line or an unknown
+  // role.
   static Result<std::vector<Grant>> ParseRights(const std::string& path, std::string_view text,
                                                 const std::vector<Role>& roles);
 
   explicit Authorizer(std::vector<Grant> grants) : grants_(std::move(grants)) {}
 
   bool empty() const { return grants_.empty(); }
-  // Has each grant of the other. (A grant that a wider one covers counts as missing.)
+  // Whether it has each grant of `other`. (A grant that a wider one covers counts as missing.)
   bool GivesAllOf(const Authorizer& other) const;
   Principal Find(const std::vector<std::string>& names) const;
 
-  // `path` is that of the call, "/deut.wire.TransactionService/Session". PERMISSION_DENIED, "certificate refused: ..." if no name has a role, or none
-  // has one that the call takes. Calls that no service has are let through: gRPC says so.
+  // `path` is the call's path, such as "/deut.wire.TransactionService/Session". PERMISSION_DENIED, "certificate
+  // refused: ...", if no name has a role, or no name has a role that the call accepts. A call that no service has
+  // passes this check, and gRPC refuses it.
   Status CheckCall(std::string_view path, const std::vector<std::string>& names) const;
 
  private:
   std::vector<Grant> grants_;
 };
 
-// The roles of which a peer needs one for a call of this path; empty: not a call of these services.
+// A peer needs one of the returned roles for a call of this path. Empty: the path is no call of these services.
 std::vector<Role> RolesForCall(std::string_view path);
 
-// The rights that hold now.
+// The rights that are in force now.
 class AccessControl {
  public:
   AccessControl(Runtime& runtime, Authorizer first)
@@ -96,7 +101,7 @@ class AccessControl {
     const MutexLock lock(mutex_);
     return current_;
   }
-  // Changes with each Replace; a principal found before it is to be found again.
+  // Changes with each Replace. A caller must then find its principal again.
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
   // How often a Replace has taken a right away.
   uint64_t losses() const { return losses_.load(std::memory_order_acquire); }

@@ -1,12 +1,15 @@
-// CallGate: lets calls in while it is open; closing it waits until the calls inside have left. It costs a call two additions on a
-// line that few other threads share, and never blocks one.
+// CallGate: lets calls in while it is open. Close waits until the calls inside have left. The gate costs a call two
+// additions on a cache line that few other threads share, and never blocks a call.
 //
-// States: open, closed; in both, a count of calls inside, spread over stripes by thread.
-// Steps. Enter: stripe += 1, then look at `closed`; if set: stripe -= 1, refused. Leave: stripe -= 1; if that made it 0 and `closed` is
-//   set, wake. Close: set `closed`, then wait for each stripe to be 0. All of them sequentially consistent: either Enter sees `closed`,
-//   or Close sees the count that Enter raised; either Leave sees `closed` and wakes, or Close sees the count that Leave lowered.
-// Thread-safety: Enter (through CallGate::Call) from any thread; Open and Close by one thread at a time.
-// Ownership: outlives its calls.
+// States: open or closed. In both, the gate counts the calls inside, in stripes spread by thread.
+// Steps, all of them sequentially consistent:
+// - Enter adds 1 to its stripe, then reads `closed`. If that is set, Enter takes 1 off again and refuses.
+// - Leave takes 1 off its stripe. If the stripe becomes 0 and `closed` is set, it wakes Close.
+// - Close sets `closed`, then waits until each stripe is 0.
+// So either Enter sees `closed`, or Close sees the count that Enter raised. Likewise, either Leave sees `closed` and
+// wakes, or Close sees the count that Leave lowered.
+// Thread-safety: any thread may enter, with CallGate::Call; only one thread at a time may call Open or Close.
+// Ownership: it outlives its calls.
 #ifndef PROTOCOL_CALL_GATE_H_
 #define PROTOCOL_CALL_GATE_H_
 
@@ -22,12 +25,12 @@ namespace deut {
 
 class CallGate {
  public:
-  // Starts closed.
+  // The gate starts closed.
   explicit CallGate(Runtime& runtime) : runtime_(runtime) {}
   CallGate(const CallGate&) = delete;
   CallGate& operator=(const CallGate&) = delete;
 
-  // One call: inside from construction to destruction if `entered`.
+  // One call. If `entered`, it is inside the gate from construction to destruction.
   class Call {
    public:
     explicit Call(CallGate& gate) : gate_(gate), running_(gate.OwnStripe()), entered_(gate.Enter(running_)) {}
@@ -46,7 +49,7 @@ class CallGate {
 
   void Open() { closed_.store(false, std::memory_order_seq_cst); }
 
-  // Returns when no call is inside; none gets in before Open.
+  // Returns when no call is inside. No call enters before the next Open.
   void Close() {
     closed_.store(true, std::memory_order_seq_cst);
     for (Stripe& stripe : stripes_) {

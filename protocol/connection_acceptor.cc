@@ -22,9 +22,9 @@
 namespace deut {
 namespace {
 
-// One thread closes what is refused while another one admits.
+// Two, so that one thread closes refused connections while the other one admits.
 constexpr size_t kAcceptingThreads = 2;
-// After this many, the next listening socket has its turn.
+// After this many connections, a thread goes on to its next listening socket.
 constexpr int kMostInARow = 64;
 constexpr Duration kPauseAfterFailure = milliseconds(10);
 constexpr int kMostEvents = 64;
@@ -47,7 +47,7 @@ void Signal(const Descriptor& event) {
 
 Descriptor OpenReserve() { return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
-// As gRPC does with the connections that it accepts itself.
+// Sets the options that gRPC sets on the connections that it accepts itself.
 void SetOptions(int socket, int family) {
   if (family != AF_INET && family != AF_INET6) return;
   const int on = 1;
@@ -83,7 +83,7 @@ Status ConnectionAcceptor::Prepare() {
     Descriptor poll(epoll_create1(EPOLL_CLOEXEC));
     if (!poll.valid() || !Add(poll, stop_accepting_.get(), EPOLLIN)) return Failed("epoll");
     for (const Descriptor& socket : sockets_.sockets()) {
-      // A connection wakes one of the threads.
+      // EPOLLEXCLUSIVE: a new connection wakes only one of the threads.
       if (!Add(poll, socket.get(), EPOLLIN | EPOLLEXCLUSIVE)) return Failed("epoll");
     }
     polls_.push_back(std::move(poll));
@@ -167,12 +167,13 @@ void ConnectionAcceptor::Admit(Descriptor socket, const PeerKey& peer) {
     return;
   }
   const int number = table_.Add(peer, std::move(watched));
-  // Before it is watched: the watcher withdraws a connection that has ended, and must find it.
+  // This comes before the watch below: the watcher withdraws a connection that has ended, and must find it here.
   pace_->Arrive(peer, number, std::move(socket));
-  // EPOLLHUP and EPOLLERR are always reported. Edge-triggered, because an error alone does not end the connection and stays.
+  // EPOLLHUP and EPOLLERR are always reported. The watch is edge-triggered, because an error alone does not end the
+  // connection and would be reported again and again.
   if (!Add(watch_poll_, number, EPOLLET)) {
     const int error = errno;
-    // It may have been handed over meanwhile; then gRPC sees its end.
+    // If the connection has been handed to gRPC meanwhile, gRPC sees this end.
     shutdown(number, SHUT_RDWR);
     pace_->Withdraw(number);
     table_.Remove(number);
@@ -188,9 +189,9 @@ void ConnectionAcceptor::HandOverAll() {
   }
 }
 
-// `listener` is that of a failed accept; negative: there is no connection to refuse.
+// `listener` is the socket whose accept failed; negative: there is no connection to refuse.
 void ConnectionAcceptor::OnFailure(int listener, int error) {
-  // The connection was gone before we came to it. Linux reports errors of the network here, too.
+  // The connection ended before this thread accepted it. Linux reports network errors here, too.
   if (error == EINTR || error == ECONNABORTED || error == EPROTO) return;
   errors_.fetch_add(1, std::memory_order_relaxed);
   if (const std::optional<uint64_t> unlogged = error_pace_.Event(runtime_.Now())) {
@@ -227,9 +228,9 @@ void ConnectionAcceptor::Watch() {
       const int descriptor = events[i].data.fd;
       if (descriptor == stop_watching_.get()) return;
       if ((events[i].events & EPOLLHUP) == 0) continue;
-      // First out of the set: the set holds the open file, which lives on as long as gRPC's own descriptor.
+      // Removed from the epoll set first: the set holds the open file, which exists as long as gRPC's own descriptor.
       epoll_ctl(watch_poll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
-      // Its number may name another connection as soon as the table has closed it.
+      // Withdraw comes before Remove, because the number may name another connection once the table has closed it.
       pace_->Withdraw(descriptor);
       table_.Remove(descriptor);
     }

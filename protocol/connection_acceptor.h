@@ -1,12 +1,15 @@
-// ConnectionAcceptor: accepts the connections of a server on threads of its own and hands them to gRPC, within caps (connection_table.h) and at
-//   the pace of their handshakes (handshake_pace.h).
+// ConnectionAcceptor: accepts the connections of a server on threads of its own. It hands them to gRPC within caps
+// (connection_table.h) and at the pace of their handshakes (handshake_pace.h).
 //
-// A connection beyond a cap is closed at once, counted, and logged at most once a second.
-// A shortage never ends the acceptor. When accept fails for want of a descriptor, it gives up a reserved one, accepts, and closes that
-//   connection, so that its peer learns it and the queue moves on. After any other failure it pauses and tries again.
-// Watching: the acceptor keeps a duplicate of each connection's descriptor, so a connection takes kDescriptorsPerConnection. gRPC shuts a
-//   socket down before it closes it. The duplicate sees that, as it sees a reset by the peer, and the connection is no longer counted.
-// Thread-safety: counts and CloseConnections from any thread; the rest from one thread. Ownership: owns sockets, duplicates and threads.
+// Caps: a connection beyond a cap is closed at once and counted. At most one such line per second is logged.
+// Shortage: it never ends the acceptor. When accept fails because there is no descriptor, the acceptor releases a
+// reserved one, accepts the connection, and closes it. So the peer learns of the shortage and the queue moves on. After
+// any other failure the acceptor pauses and retries.
+// Watching: the acceptor keeps a duplicate of each connection's descriptor, so a connection takes
+// kDescriptorsPerConnection. gRPC shuts a socket down before it closes it. The duplicate reports that, and also a reset
+// by the peer; the connection is then no longer counted.
+// Thread-safety: any thread may call counts and CloseConnections; one thread calls the rest. Ownership: owns sockets,
+// duplicates and threads.
 #ifndef PROTOCOL_CONNECTION_ACCEPTOR_H_
 #define PROTOCOL_CONNECTION_ACCEPTOR_H_
 
@@ -30,22 +33,23 @@ namespace deut {
 constexpr size_t kDescriptorsPerConnection = 2;
 
 struct ConnectionCounts {
-  uint64_t accepted = 0;          // handed over so far
-  uint64_t open = 0;              // now, those that wait included
-  uint64_t waiting = 0;           // to be handed over
-  uint64_t refused = 0;           // closed at once: --max_connections
-  uint64_t refused_of_peer = 0;   // closed at once: --max_connections_per_peer
-  uint64_t refused_for_want = 0;  // closed at once: no descriptor
-  uint64_t silent = 0;            // shut down: almost full, and the peer had sent nothing
+  uint64_t accepted = 0;          // handed to gRPC so far
+  uint64_t open = 0;              // open now, including those that wait
+  uint64_t waiting = 0;           // wait to be handed to gRPC
+  uint64_t refused = 0;           // closed at once because of --max_connections
+  uint64_t refused_of_peer = 0;   // closed at once because of --max_connections_per_peer
+  uint64_t refused_for_want = 0;  // closed at once because there was no descriptor
+  uint64_t silent = 0;            // shut down because the table was almost full and the peer had sent nothing
   uint64_t errors = 0;            // failed calls of accept
 };
 
 class ConnectionAcceptor {
  public:
-  // Takes over a connected, non-blocking socket. The handshake is under way while `turn` lives. Called from one thread.
+  // Takes over a connected, non-blocking socket. The handshake counts as in flight while `turn` exists. Only one thread
+  // calls it.
   using HandOver = std::function<void(Descriptor socket, std::shared_ptr<HandshakePace::Turn> turn)>;
 
-  // Listens; nothing is accepted before Start. The errors are those of ListeningSockets.
+  // Listens, but accepts nothing before Start. The errors are those of ListeningSockets.
   static Result<std::unique_ptr<ConnectionAcceptor>> Create(Runtime& runtime, const Address& address,
                                                             const ConnectionLimits& limits);
   ~ConnectionAcceptor();
@@ -54,11 +58,11 @@ class ConnectionAcceptor {
 
   const Address& address() const { return sockets_.address(); }
   void Start(HandOver hand_over);
-  // Stops listening. Once it returns, nothing more is handed over: connections that wait are closed. The others stay, and are watched until the
-  // object ends.
+  // Stops listening. Once it has returned, no more connections are handed over, and those that waited are closed. The
+  // others stay open and watched until the object is destroyed.
   void StopAccepting();
 
-  // Shuts down the connections that are open now.
+  // Shuts down all connections that are open now.
   void CloseConnections() { table_.ShutDownAll(); }
 
   ConnectionCounts counts() const;
@@ -81,7 +85,7 @@ class ConnectionAcceptor {
   ConnectionTable table_;
   const std::shared_ptr<HandshakePace> pace_;
   HandOver hand_over_;
-  std::vector<Descriptor> polls_;  // of the accepting threads, one each
+  std::vector<Descriptor> polls_;  // one for each accepting thread
   Descriptor watch_poll_;
   Descriptor stop_accepting_, stop_watching_;  // eventfds
   Mutex reserve_mutex_;

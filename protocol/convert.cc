@@ -120,7 +120,7 @@ uint64_t TimeoutToWire(Runtime& runtime, Deadline deadline) {
 }
 
 Deadline DeadlineFromWire(Runtime& runtime, uint64_t timeout_us) {
-  // Ten years are without limit too; more would overflow the clock.
+  // More than ten years count as no limit, because they would overflow the clock.
   constexpr uint64_t kForeverUs = uint64_t{10} * 365 * 24 * 3600 * 1'000'000;
   if (timeout_us == 0 || timeout_us > kForeverUs) return kNoDeadline;
   return runtime.Now() + microseconds(timeout_us);

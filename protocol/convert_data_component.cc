@@ -15,7 +15,8 @@ wire::Direction DirectionToWire(Direction direction) {
 
 std::string PositionText(Position position) { return Concat(position.commit.value, "/", position.sequence); }
 
-// The covered key of an answer must lie inside the range asked for; anything else would make the next request start outside.
+// An answer's covered key must lie inside the requested range. Any other key would make the next request start outside
+// the range.
 Status CheckCovered(std::string_view covered, std::string_view low, std::string_view high) {
   DEUT_RETURN_IF_ERROR(CheckBound("covered", covered));
   if (covered < low || (!high.empty() && covered > high)) {
@@ -24,7 +25,8 @@ Status CheckCovered(std::string_view covered, std::string_view low, std::string_
   return Status::Ok();
 }
 
-// Whoever merges an answer takes its records as they are: none may lie where the answer does not reach, or where nobody has asked.
+// The code that merges an answer trusts its records. So none may lie beyond the covered part, or outside the requested
+// range.
 Status CheckRecords(const RecordBatch& records, bool complete, std::string_view covered, std::string_view low,
                     std::string_view high, Direction direction) {
   if (complete) return CheckRecordOrder(records, low, high, direction);
@@ -34,13 +36,13 @@ Status CheckRecords(const RecordBatch& records, bool complete, std::string_view 
                           direction);
 }
 
-// Records and reach of a scan's answer, bulk or short.
+// Checks the records and the covered key of a scan's answer, bulk or short.
 Status ScanAnswerFromWire(std::string records, bool complete, std::string* covered_bytes, std::string_view low,
                           std::string_view high, Direction direction, RecordBatch* answer, std::string* covered) {
   DEUT_ASSIGN_OR_RETURN(*answer, RecordBatch::Parse(std::move(records)));
   DEUT_RETURN_IF_ERROR(CheckRecords(*answer, complete, *covered_bytes, low, high, direction));
   if (!complete) {
-    // Otherwise the asker would come back with the same request for ever.
+    // Otherwise the sender would repeat the same request for ever.
     if (*covered_bytes == (direction == Direction::kAscending ? low : high)) {
       return DEUT_ERROR(kCorruption, "covered: the answer is not complete and covers nothing");
     }
@@ -259,7 +261,7 @@ Status FromWire(wire::ScanAnswer* answer, const ScanSpec& spec, ScanBatch* out) 
   out->complete = answer->complete();
   out->covered.clear();
   DEUT_ASSIGN_OR_RETURN(out->records, RecordBatch::Parse(std::move(*answer->mutable_records())));
-  // Unlike a short scan's answer, a batch may cover nothing new: the grant may have allowed no more.
+  // Unlike a short scan's answer, a batch may cover nothing new, because the grant may have allowed no more.
   DEUT_RETURN_IF_ERROR(
       CheckRecords(out->records, out->complete, answer->covered(), spec.range.low, spec.range.high, spec.direction));
   out->covered.swap(*answer->mutable_covered());

@@ -105,7 +105,7 @@ Status CheckStamp(const Operation& operation) {
   return Status::Ok();
 }
 
-// Sixteen bytes, or none.
+// An id has sixteen bytes or none.
 Status IdFromWire(const std::string& bytes, TransactionId* out) {
   *out = TransactionId{};
   if (bytes.empty()) return Status::Ok();
@@ -156,7 +156,7 @@ Status ResumeFromWire(wire::OperationResult* result, const Operation& operation,
   if (resume < operation.low || (!operation.high.empty() && resume > operation.high) || resume.empty()) {
     return DEUT_ERROR(kCorruption, "resume: lies outside of the range asked for");
   }
-  // Otherwise the caller would come back with the same scan for ever.
+  // Otherwise the caller would repeat the same scan for ever.
   if (resume == (operation.direction == Direction::kAscending ? operation.low : operation.high)) {
     return DEUT_ERROR(kCorruption, "resume: the scan is not complete and covers nothing");
   }
@@ -335,7 +335,7 @@ size_t WireBytes(const OperationResult& result) {
 void ToWire(const OperationResult& result, wire::OperationResult* out) {
   if (!result.status.ok()) {
     ToWire(result.status, out->mutable_status());
-    // A compare that failed shows what it found.
+    // A compare-and-set that failed shows the value that it found.
     if (result.status == ErrorCode::kConditionFailed) out->set_records(result.records.bytes());
     return;
   }

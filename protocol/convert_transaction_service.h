@@ -1,4 +1,5 @@
-// Between the messages of transaction_service.proto and the types of transaction_service.h. Rules of convert.h.
+// Conversions between the messages of transaction_service.proto and the types of transaction_service.h. The rules of
+// convert.h apply.
 #ifndef PROTOCOL_CONVERT_TRANSACTION_SERVICE_H_
 #define PROTOCOL_CONVERT_TRANSACTION_SERVICE_H_
 
@@ -13,12 +14,13 @@
 
 namespace deut {
 
-// True for the operations that may change something.
+// True for operations that may change something.
 bool Writes(OperationKind kind);
 
-// What a client checks before it sends, and a server again when it has received: sizes of keys, bounds and values, limits of scans.
+// Checks sizes of keys, bounds and values, and limits of scans. A client checks before it sends, and a server checks
+// again.
 Status CheckOperation(const Operation& operation);
-// As CheckOperation for all, and their number; names the operation by its index.
+// Checks the number of operations, and each as CheckOperation does. An error names the operation by its index.
 Status CheckOperations(absl::Span<const Operation> operations);
 Status CheckOptions(const TransactionOptions& options);
 
@@ -31,15 +33,15 @@ void ToWire(const TransactionOptions& options, wire::Begin* out);
 Status FromWire(const wire::Begin& begin, TransactionOptions* out);
 
 void ToWire(const Operation& operation, wire::Operation* out);
-// Views of the results point into `operations`, which must live and stay unchanged as long as they are used.
+// Views in `out` point into `operations`, which must stay alive and unchanged while they are used.
 Status FromWire(const google::protobuf::RepeatedPtrField<wire::Operation>& operations, std::vector<Operation>* out);
 
-// Bytes that an operation or a result counts for in a message.
+// The bytes for which an operation or a result counts in a message.
 size_t WireBytes(const Operation& operation);
 size_t WireBytes(const OperationResult& result);
 
 void ToWire(const OperationResult& result, wire::OperationResult* out);
-// `operation` is what was asked; an answer that is no answer to it is CORRUPTION. Moves bytes out of `result`.
+// `operation` is the one that was sent; a result that does not fit it is CORRUPTION. Moves bytes out of `result`.
 Status FromWire(wire::OperationResult* result, const Operation& operation, OperationResult* out);
 
 void ToWire(const Result<ServiceStatus>& status, wire::GetStatusAnswer* out);

@@ -42,7 +42,7 @@ Result<Authorizer> LoadRights(const DaemonTlsOptions& options, Storage& storage)
                           Authorizer::ParseRights(Concat("--tls_rights ", options.rights_file), *text, options.roles));
     grants.insert(grants.end(), more.begin(), more.end());
   }
-  // A name that is empty would be that of a certificate without one.
+  // An empty name would match a certificate without a name.
   if (std::ranges::any_of(grants, [](const Grant& grant) { return grant.name.empty(); }))
     return DEUT_ERROR(kInvalidArgument, "an empty name has a role; names are separated by single commas");
   if (grants.empty()) {
@@ -62,7 +62,7 @@ Result<std::unique_ptr<DaemonTls>> DaemonTls::Load(Runtime& runtime, const Daemo
                       HasRole(options, Role::kTc) ? "" : ", and the data component in --tls_dc");
   }
   std::unique_ptr<DaemonTls> tls(new DaemonTls(options, storage));
-  // The signature first: what changes while it is read is read again.
+  // The signature comes before the files are read, so a file that changes meanwhile is read again.
   tls->taken_ = tls->seen_ = tls->Signature();
   DEUT_ASSIGN_OR_RETURN(std::shared_ptr<const TlsIdentity> identity, LoadTls(options.files, storage));
   DEUT_ASSIGN_OR_RETURN(Authorizer rights, LoadRights(options, storage));
@@ -89,7 +89,8 @@ std::string DaemonTls::Signature() const {
 Status DaemonTls::Reload() {
   seen_ = Signature();
   const Status status = TakeUp();
-  // What the files say stays as it is until they change. Everything else passes, a shortage of descriptors for one: the next look tries again.
+  // Wrong content stays wrong until the files change. Any other error may pass, such as a shortage of descriptors, so
+  // the next look retries.
   if (status.ok() || status == ErrorCode::kInvalidArgument || status == ErrorCode::kNotFound) taken_ = seen_;
   return status;
 }

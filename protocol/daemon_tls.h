@@ -1,9 +1,10 @@
-// DaemonTls: certificates and rights of a daemon, read at its start and again while it runs.
+// DaemonTls: a daemon's certificates and rights, read at its start and again while it runs.
 //   --tls_cert, --tls_key, --tls_ca   tls.h
 //   --tls_clients, --tls_readers, --tls_admins (tcd), --tls_tc, --tls_admins (dcd), --tls_rights   authorization.h
-// Reload takes up all files or none: after an error, which names the reason, the old ones stay. LookForChanges does the same once the files have
-// changed and then stayed the same from one call to the next, so that it does not take up a certificate whose key is still being written.
-// Thread-safety: Reload and LookForChanges by one thread; the rest from any.
+// Reload replaces all files or none: after an error, which names the reason, the old ones stay in use. LookForChanges
+// reloads once the files have changed and then stayed the same from one call to the next. So it does not load a
+// certificate whose key is still being written.
+// Thread-safety: one thread calls Reload and LookForChanges; any thread may call the rest.
 #ifndef PROTOCOL_DAEMON_TLS_H_
 #define PROTOCOL_DAEMON_TLS_H_
 
@@ -22,10 +23,11 @@ namespace deut {
 
 struct DaemonTlsOptions {
   TlsOptions files = {};
-  std::vector<Role> roles = {};  // those of this daemon
+  std::vector<Role> roles = {};  // the roles that this daemon knows
   std::vector<std::string> readers = {}, clients = {}, admins = {}, tcs = {};
   std::string rights_file = {};
-  // --tls_allow of earlier versions, which gave every peer the same rights. It is refused, and the error names the flags that replace it.
+  // --tls_allow of earlier versions, which gave every peer the same rights. Load refuses it, and the error names the
+  // flags that replace it.
   std::vector<std::string> allow = {};
 
   bool any() const {
@@ -36,30 +38,31 @@ struct DaemonTlsOptions {
 
 class DaemonTls {
  public:
-  // INVALID_ARGUMENT names the flag, or file and line.
+  // INVALID_ARGUMENT names the flag, or the file and its line.
   static Result<std::unique_ptr<DaemonTls>> Load(Runtime& runtime, const DaemonTlsOptions& options, Storage& storage);
 
   const std::shared_ptr<TlsKeys>& keys() const { return keys_; }
   const std::shared_ptr<AccessControl>& access() const { return access_; }
 
   Status Reload();
-  // OK and *reloaded, if the files have changed and were taken up; OK if there was nothing to do. An error is returned once. What is wrong in a file
-  // is looked at again when the file changes. A file that could not be read is tried again at every call.
+  // Reloads the files if they have changed. OK with *reloaded: they were replaced. OK without it: there was nothing to
+  // do. Each error is returned once. A file with wrong content is read again when it changes. A file that could not be
+  // read is read again at every call.
   Status LookForChanges(bool* reloaded);
 
  private:
   DaemonTls(DaemonTlsOptions options, Storage& storage) : options_(std::move(options)), storage_(storage) {}
   Status TakeUp();
-  // Of all files: changes when one of them does.
+  // Identifies the present state of all files; it changes when one of them does.
   std::string Signature() const;
 
   const DaemonTlsOptions options_;
   Storage& storage_;
   std::shared_ptr<TlsKeys> keys_;
   std::shared_ptr<AccessControl> access_;
-  std::string taken_;  // of what was taken up, or refused for what it says, last
+  std::string taken_;  // the signature of the files last loaded, or refused for their content
   std::string seen_;
-  std::string reported_;  // the last error of LookForChanges
+  std::string reported_;  // the last error that LookForChanges returned
 };
 
 }  // namespace deut

@@ -1,13 +1,15 @@
-// DataComponent: the one interface between a transaction component and a data component (architecture section 6).
-// Implementations: the DC itself (dc/server), a gRPC client to a DC in another process (grpc_data_component.h), and a wrapper that
-// gives an in-process DC lives of its own (in_process_data_component.h). A TC cannot tell them apart.
+// DataComponent: the only interface between a transaction component (TC) and a data component (DC); architecture
+// section 6. It has three implementations, which a TC cannot tell apart:
+// - the DC itself (dc/server),
+// - a gRPC client of a DC in another process (grpc_data_component.h),
+// - a wrapper that gives an in-process DC several incarnations (in_process_data_component.h).
 //
-// Every request names who sends it and which life of the DC it is meant for (X3, X5):
-//   FENCED             a higher TC epoch (or the same one with another nonce) has said Hello
-//   WRONG_INCARNATION  the request is meant for an earlier life of this DC
+// Every request names its sender and the incarnation of the DC that it is meant for (X3, X5). Errors of all calls:
+//   FENCED             a TC with a higher epoch (or the same epoch and another nonce) has said Hello
+//   WRONG_INCARNATION  the request is meant for an earlier incarnation of this DC
 //   UNAVAILABLE        no connection, or the DC is not ready
-// Nothing here retries; the TC's dc link decides what is repeated.
-// Thread-safety: all methods from any thread, unless said otherwise.
+// Implementations never retry. The TC's DC link decides what to repeat.
+// Thread-safety: any thread may call any method, unless the method's comment says otherwise.
 #ifndef PROTOCOL_DATA_COMPONENT_H_
 #define PROTOCOL_DATA_COMPONENT_H_
 
@@ -30,30 +32,31 @@
 
 namespace deut {
 
-// Raised when messages change meaning. Peers with different numbers refuse each other with VERSION_MISMATCH.
+// It is raised when messages change meaning. Peers with different numbers refuse each other with VERSION_MISMATCH.
 constexpr uint32_t kProtocolVersion = 2;
 
-// No TC comes to more starts. A DC that obeyed an epoch near overflow could never obey another TC, so Hello refuses larger ones.
+// Hello refuses larger epochs: a DC that obeyed an epoch near overflow could never obey another TC. No TC starts this
+// often.
 constexpr TcEpoch kMaxTcEpoch{uint64_t{1} << 62};
 
-// Who sends, and to which life of the DC.
+// The sender of a request, and the incarnation of the DC that it is meant for.
 struct Sender {
   TcId tc;
   TcEpoch epoch;
-  uint64_t nonce = 0;  // drawn at TC start; tells two TCs of the same epoch apart (X5)
+  uint64_t nonce = 0;  // drawn at the TC's start; tells two TCs with the same epoch apart (X5)
   DcIncarnation incarnation;
 };
 
 struct TableInfo {
   TableId id;
   std::string name;
-  // T1: ids are never reused, so of the tables that were dropped a list has the one with the highest id; it has no name.
+  // T1: ids are never reused. So of the dropped tables a list has only the one with the highest id; it has no name.
   bool dropped = false;
   uint64_t records = 0;  // approximate
   uint64_t bytes = 0;    // approximate
 };
 
-// The TC instance that a DC obeys (X5). Epoch 0: none has said Hello yet.
+// The TC instance that a DC obeys (X5). Epoch 0: no TC has said Hello yet.
 struct ObeyedTc {
   TcId tc;
   TcEpoch epoch;
@@ -75,26 +78,29 @@ struct HelloRequest {
   TcId tc;
   TcEpoch epoch;
   uint64_t nonce = 0;
-  // The DC that the TC's log knows; 0 = none yet. Another DC refuses with WRONG_STATE before it makes anything durable.
+  // The DC that the TC's log names; 0 = none yet. Any other DC refuses with WRONG_STATE before it makes anything
+  // durable.
   DcId expected_dc = {};
-  // The DC only answers: it makes nothing durable, drains nothing, and does not compare the epoch. Positions may still rise afterwards. A TC
-  // asks like this while it has not decided to start.
+  // An inquiry: the DC makes nothing durable, drains nothing, and does not compare the epoch. Positions may still rise
+  // after its answer. A TC inquires before it decides to start.
   bool inquiry = false;
-  // How far the sender's log is durable, as in LogBatch::durable.
+  // The LSN up to which the sender's log is durable, as in LogBatch::durable.
   Lsn log_durable = {};
-  // The inquiry's answer that the TC has accepted. The DC refuses with UNAVAILABLE, before it makes anything durable, if it differs from that by
-  // now: the TC asks again and decides anew. Of a TC that the DC obeys already only incarnation and `obeyed` are compared, as its own batches may
-  // have been under way. None: nothing is compared.
+  // The inquiry's answer that the TC has accepted. If the DC's state no longer equals it, the DC refuses with
+  // UNAVAILABLE before it makes anything durable. The TC then inquires again and decides anew. For a TC that the DC
+  // already obeys, the DC compares only `incarnation` and `obeyed`, because that TC's own batches may have been in
+  // flight. If absent, the DC compares nothing.
   std::optional<HelloBasis> decided_on = {};
 };
 
-// Positions are of the incarnation that answers. They say nothing about another one, however alike its number is (X3).
+// Positions count for the incarnation that answers, and for no other one, even if its number is the same (X3).
 struct HelloAnswer {
   DcId dc;
   DcIncarnation incarnation;
   IncarnationNumber number = {};  // for people
-  ObeyedTc obeyed = {};           // the sender itself, unless it was an inquiry
-  // X4. The log of `obeyed` was durable up to here, at the least: as that TC has last said, and the DC remembers. 0: it has said nothing.
+  ObeyedTc obeyed = {};           // the sender itself, unless this answers an inquiry
+  // X4: a lower bound of the durable LSN of `obeyed`'s log, as that TC last reported it and the DC remembers. 0: not
+  // reported.
   Lsn log_durable = {};
   Position applied;
   Position stable;
@@ -104,7 +110,7 @@ struct HelloAnswer {
 
 enum class Direction : uint8_t { kAscending, kDescending };
 
-// A stretch of keys: low <= key < high. An empty low is below every key; an empty high is above every key.
+// A key range: low <= key < high. An empty low is below every key; an empty high is above every key.
 struct KeyRange {
   std::string low;
   std::string high;
@@ -113,8 +119,9 @@ struct KeyRange {
 
 struct DataRequest;
 
-// Told in place of `DataRequest::done` that a request is answered. Called once, on any thread, perhaps inside Submit; must not block.
-// The request is the caller's again from this call on.
+// An implementation calls it in place of `DataRequest::done` when a request is answered. It does so once, on any
+// thread, perhaps inside Submit. The listener must not block. From this call on the request belongs to the caller
+// again.
 class DataRequestListener {
  public:
   virtual void OnAnswered(DataRequest* request) = 0;
@@ -123,8 +130,9 @@ class DataRequestListener {
   ~DataRequestListener() = default;
 };
 
-// One request of the Data stream: a point read or a short scan. The caller owns it and everything its views point to until `done`
-// is set (or the listener told) or Abandon has returned. Filled in place; `answer` keeps its buffer when the request is reused.
+// One request of the Data stream: a point read or a short scan. Ownership: the caller owns it and everything its views
+// point to. It keeps them alive until `done` is set, the listener is called, or Abandon has returned. The DC fills the
+// request in place, and `answer` keeps its buffer when the request is reused.
 struct DataRequest {
   enum class Kind : uint8_t { kRead, kScan };
 
@@ -132,9 +140,10 @@ struct DataRequest {
   Sender sender;
   TableId table;
   std::string_view key;  // kRead
-  // kScan: [low, high) as in KeyRange, in key order of `direction`, until a limit is reached. At least one record is returned if the DC
-  // comes to one; it looks at a bounded number of pages, which may all be empty, and then answers what it covered (S4): perhaps no
-  // record, but always something of the range. limit_records 0 = no limit of records.
+  // kScan: reads [low, high), as in KeyRange, in the key order of `direction`, until it reaches a limit. The DC looks
+  // at a bounded number of pages, which may all be empty, and then answers the keys it covered (S4). So an answer may
+  // have no record, but it always covers part of the range. If the DC finds a record, it returns at least one.
+  // limit_records 0 = no limit on records.
   std::string_view low;
   std::string_view high;
   Direction direction = Direction::kAscending;
@@ -144,18 +153,18 @@ struct DataRequest {
   Status status;
   RecordBatch answer;  // kRead: 0 or 1 record
   DcIncarnation answered_by;
-  // kScan: the stretch the answer speaks for (not its last record). `complete`: all of [low, high). Otherwise ascending: [low, covered);
-  // descending: [covered, high). The covered key is where the next request resumes.
+  // kScan: the part of the range that the answer covers, which may reach beyond its last record. `complete`: all of
+  // [low, high). Else, ascending: [low, covered); descending: [covered, high). The next request resumes at `covered`.
   bool complete = false;
   std::string covered;
   Event done;
-  // Memory has just been looked at in vain (DirectReads): who is asked next need not look there first.
+  // A direct read (DirectReads) has just missed in memory, so the DC need not look there first.
   bool on_disk = false;
-  // Optional; a server answers its peer from here, out of order, without a thread that waits for each request.
+  // Optional. A server answers its peer from the listener, out of order, so that no thread waits for each request.
   DataRequestListener* listener = nullptr;
 
-  // Implementations of DataComponent end a request with this and nothing else, after all of the answer is in place, and do not touch
-  // the request afterwards.
+  // Implementations of DataComponent end a request with this call only, after the whole answer is in place. They do not
+  // touch the request afterwards.
   void Finish(Runtime& runtime) {
     if (listener != nullptr) {
       listener->OnAnswered(this);
@@ -165,32 +174,32 @@ struct DataRequest {
   }
 };
 
-// Reads of one sender from one life of a DC in this process, answered on the reader's own thread. What it is bound to is fixed when it is opened: it
-// answers while that life obeys that sender, and never afterwards (X3, X5), so that a request need not be asked who sends it, and to which life.
-// Thread-safety: any thread. It may outlive its DC.
+// Reads by one sender from one incarnation of a DC in this process, answered on the reader's own thread. Both are fixed
+// when the object is opened. It answers while that incarnation obeys that sender, and never afterwards (X3, X5). So a
+// request need not name its sender or incarnation. Thread-safety: any thread. Ownership: it may outlive its DC.
 class DirectReads {
  public:
   virtual ~DirectReads() = default;
   enum class Answered : uint8_t {
-    kAll,   // each request has its status and its answer, as from Submit
-    kSome,  // so have those of which `on_disk` is false; the others are to be asked by Submit
-    kNone,  // nothing happened: the sender is not obeyed any more, or the life has ended
+    kAll,   // each request has its status and its answer, as after Submit
+    kSome,  // requests whose `on_disk` is false are answered; the caller submits the others
+    kNone,  // nothing happened: the DC no longer obeys the sender, or the incarnation has ended
   };
-  // Of the requests `sender`, `answered_by`, `done` and `listener` are not looked at and not touched. Several point reads behind one another take
-  // less time than one by one.
+  // Neither reads nor writes the requests' `sender`, `answered_by`, `done` and `listener`. Several point reads in one
+  // call take less time than one call for each.
   virtual Answered TryAnswer(absl::Span<DataRequest* const> requests) = 0;
 };
 
 struct ApplyAck {
   DcIncarnation incarnation;
-  Position applied;  // everything up to here is in this life's memory
+  Position applied;  // this incarnation has everything up to here in memory
   Position
-      stable;  // everything up to here survives the DC (X6); falls back to what both checkpoint generations hold (S2)
+      stable;  // everything up to here survives the DC (X6); it falls back to what both checkpoint generations hold (S2)
   uint64_t free_bytes = 0;
 };
 
-// Called on threads of the implementation; must not block. OnClosed is the last call, exactly once: when the stream breaks, is replaced
-// or its DC ends, at the latest while the stream is being destroyed.
+// Threads of the implementation call it, so it must not block. OnClosed is the last call. It comes exactly once: when
+// the stream breaks, when the stream is replaced, or when its DC ends; at the latest while the stream is destroyed.
 class ApplyLogListener {
  public:
   virtual ~ApplyLogListener() = default;
@@ -198,12 +207,13 @@ class ApplyLogListener {
   virtual void OnClosed(const Status& status) = 0;
 };
 
-// The TC's one stream of log batches (X5). Destroying it closes it and waits until the listener is no longer called.
+// The TC's only stream of log batches (X5). The destructor closes the stream and waits until no thread calls the
+// listener any more.
 class ApplyLogStream {
  public:
   virtual ~ApplyLogStream() = default;
-  // Sends a batch that starts at or before what was sent or applied before, and leaves no gap. Blocks while the stream's window is full.
-  // One thread at a time. An error means that the stream is closed.
+  // Sends a batch that leaves no gap: it starts at or before the end of the batches sent or applied earlier. Blocks
+  // while the stream's window is full. Only one thread at a time may call it. An error means that the stream is closed.
   virtual Status Send(const LogBatch& batch, Deadline deadline) = 0;
 };
 
@@ -216,21 +226,23 @@ struct ScanSpec {
 
 struct ScanBatch {
   RecordBatch records;
-  // As in DataRequest: what this and all earlier batches of the stream speak for.
+  // As in DataRequest, but for the range covered by this batch and all earlier ones of the stream.
   bool complete = false;
   std::string covered;
 };
 
-// A bulk scan (S4): the DC reads the tree only inside what was granted. One thread at a time. Destroying it cancels it.
+// A bulk scan (S4): the DC reads the tree only within the grant. Only one thread at a time may use it. Its destructor
+// cancels the scan.
 class ScanStream {
  public:
   virtual ~ScanStream() = default;
   // Extends the grant to the key `bound` (ascending: exclusive upper; descending: inclusive lower; empty = to the end of the scan's
   // range) and by `bytes` of answer. Bounds only move forward.
   virtual Status Grant(std::string_view bound, uint64_t bytes) = 0;
-  // The next batch; waits for one. A batch whose `covered` has reached the granted bound needs a further grant before Next.
+  // Returns the next batch, and waits for it. After a batch whose `covered` has reached the granted bound, Next needs a
+  // further Grant.
   virtual Status Next(ScanBatch* batch, Deadline deadline) = 0;
-  // What is granted is read and sent without being asked for by Next: granting ahead saves waiting.
+  // True: the DC reads and sends granted keys before Next asks for them, so an early Grant hides latency.
   virtual bool ReadsAhead() const { return false; }
 };
 
@@ -243,16 +255,19 @@ class DataComponent {
  public:
   virtual ~DataComponent() = default;
 
-  // Makes (TC, epoch, nonce) durable, drains what older epochs have in flight, then answers (X5). WRONG_STATE, naming both, with nothing changed:
-  // the DC belongs to another TC, or the TC expects another DC.
+  // Makes (TC, epoch, nonce) durable, drains the requests of older epochs in flight, then answers (X5). Fails with
+  // WRONG_STATE, which names both parties and changes nothing, if the DC belongs to another TC, or the TC expects
+  // another DC.
   virtual Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) = 0;
 
-  // Starts all requests; each one's `done` is set when its answer is in place, on any thread, perhaps before Submit returns.
+  // Starts all requests. The DC sets each request's `done` when its answer is in place, on any thread, perhaps before
+  // Submit returns.
   virtual void Submit(absl::Span<DataRequest* const> requests) = 0;
-  // After it returns the implementation no longer touches `request` (its `done` may or may not have been set).
+  // After Abandon has returned, the implementation no longer touches `request`. It may or may not have set the
+  // request's `done`.
   virtual void Abandon(DataRequest* request) = 0;
 
-  // Null: there are none, as it is in another process, or the sender is refused.
+  // Returns null if the DC is in another process, or if it refuses the sender.
   virtual std::shared_ptr<DirectReads> OpenReads(const Sender& /*sender*/) { return nullptr; }
 
   virtual Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec,
@@ -262,16 +277,18 @@ class DataComponent {
   virtual Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
                                                                Deadline deadline) = 0;
 
-  // At most n - 1 keys, ascending, that cut the table into pieces of about equal size; from the index levels only, so cheap (advice).
+  // Returns at most n - 1 ascending keys that cut the table into pieces of about equal size. They are advice only. The
+  // DC reads nothing but index levels for this, so the call is cheap.
   virtual Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
                                                      Deadline deadline) = 0;
 
-  // Makes everything up to `up_to` stable; answers the stable position.
+  // Makes everything up to `up_to` stable, and returns the stable position.
   virtual Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) = 0;
 
   virtual Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) = 0;
 
-  // What the DC has done and holds (reads served, updates applied, duplicates, memory, ...). For people and tests; needs no Hello.
+  // Returns counters of the DC's work and state (reads served, updates applied, duplicates, memory, ...). For people
+  // and tests. The caller needs no Hello.
   virtual Result<std::vector<CounterValue>> Counters(Deadline deadline) = 0;
 };
 

@@ -1,4 +1,5 @@
-// DataComponentHost: what the streams of a data component's server share. Ownership: borrows everything.
+// DataComponentHost: references to the objects that the streams of a data component's server share. Ownership: borrows
+// all of them.
 #ifndef PROTOCOL_DATA_COMPONENT_HOST_H_
 #define PROTOCOL_DATA_COMPONENT_HOST_H_
 
@@ -16,7 +17,7 @@ struct DataComponentHost {
   Runtime& runtime;
   RpcExecutor& executor;
   DataComponent& component;
-  StreamWatchdog& writes;  // peers that take nothing
+  StreamWatchdog& writes;  // closes streams whose peer does not take its answers
   StreamQuota& streams;
   size_t data_requests;  // RpcServiceOptions::data_requests
 };

@@ -61,7 +61,7 @@ void DataStreamHandler::Work() {
     const BeforeWait before_wait(tell);
     submitted = SubmitAll(begin);
   }
-  // Another thread may be at work for a handler that is parked.
+  // The handler is parked, so another thread may already be running it.
   if (submitted == Submitted::kParked) return;
   if (submitted == Submitted::kClosed) return Over(Status::Ok());
   if (queue_.StartWriting(&answered_)) StartMessages();
@@ -76,7 +76,7 @@ int64_t DataStreamHandler::ScansLeft() const {
 }
 
 DataStreamHandler::Submitted DataStreamHandler::SubmitAll(MonotonicTime begin) {
-  // Kept here: the batch may be written and given back as soon as its last group is submitted.
+  // A copy, because the batch may be written and given back as soon as its last group is submitted.
   const size_t n = batch_->message.items_size();
   while (next_item_ < n) {
     const size_t group = std::min(kGroup, n - next_item_);
@@ -137,8 +137,8 @@ void DataStreamHandler::Finish() {
   Release();
 }
 
-// Requests that are answered already are unknown to the component, which does not mind. No lock is held meanwhile: Abandon waits for threads of
-// the component, and one of them may be writing answers here, and give back their batch.
+// The component ignores an Abandon of a request that it has already answered. No lock is held here: Abandon waits for
+// threads of the component, and such a thread may be writing answers and giving back their batch.
 void DataStreamHandler::AbandonAll() {
   std::vector<Batch*> left;
   {
@@ -151,7 +151,8 @@ void DataStreamHandler::AbandonAll() {
   }
 }
 
-// With a reference of its own: the handler's is gone when the next message ends the stream, on another thread, before Work returns.
+// The posted work holds a reference of its own: the next message may end the stream, on another thread, before Work
+// returns. That end releases the handler's reference.
 void DataStreamHandler::SendOn() {
   Retain();
   executor().Post([this] {
@@ -164,7 +165,7 @@ void DataStreamHandler::SendOn() {
   });
 }
 
-// While it is parked the handler reads nothing, and learns nowhere else that the peer has hung up.
+// A parked handler reads nothing, so only this call tells it that the peer has hung up.
 void DataStreamHandler::OnPeerGone() {
   if (queue_.Close()) SendOn();
 }
@@ -207,7 +208,7 @@ void DataStreamHandler::MessageOver(bool ok) {
   if (queue_.StartWriting(&answered_)) StartMessages();
 }
 
-// The item is written: the last one of its batch gives the batch back.
+// The item is written. The last item of its batch gives the batch back.
 void DataStreamHandler::Return(Item* item) {
   Batch* const batch = item->batch;
   MutexLock lock(batches_mutex_);

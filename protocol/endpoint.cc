@@ -53,7 +53,7 @@ Status DiagnoseUnix(const Address& address) {
     if (socket.fd() < 0) return ListenError(address, errno);
     if (connect(socket.fd(), reinterpret_cast<sockaddr*>(&name), sizeof(name)) == 0)
       return ListenError(address, EADDRINUSE);
-    return Status::Ok();  // left behind by a process that is gone; listening replaces it
+    return Status::Ok();  // a process that has ended left the socket file; listening replaces it
   }
   const std::string directory = address.path().substr(0, address.path().rfind('/') + 1);
   if (access(directory.c_str(), W_OK | X_OK) != 0) return ListenError(address, errno);
@@ -73,7 +73,7 @@ Status DiagnoseTcp(const Address& address) {
   Status status;
   for (const addrinfo* item = found; item != nullptr && status.ok(); item = item->ai_next) {
     Socket socket(::socket(item->ai_family, item->ai_socktype | SOCK_CLOEXEC, item->ai_protocol));
-    if (socket.fd() < 0) continue;  // a family that this machine does not have
+    if (socket.fd() < 0) continue;  // this machine does not have the address family
     const int on = 1;
     setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(socket.fd(), item->ai_addr, item->ai_addrlen) != 0 || listen(socket.fd(), 1) != 0) {

@@ -1,6 +1,7 @@
-// Addresses of daemons, and the rule of when a connection may go without TLS: on loopback and unix sockets always, elsewhere only when
-// the operator says --insecure. It binds both sides: a daemon does not start, and a client does not connect, against it.
-//   HOST:PORT   host a name, an IPv4 address, or an IPv6 address in brackets; port 0 lets the system choose (listening only)
+// Addresses of daemons, and the rule for connections without TLS. They are allowed on loopback and unix sockets always,
+// and elsewhere only with the operator's --insecure. The rule binds both sides: against it, a daemon does not start and
+// a client does not connect.
+//   HOST:PORT   host is a name, an IPv4 address, or an IPv6 address in brackets; port 0 lets the system choose (listening only)
 //   unix:/PATH  a unix socket; the path has at most 107 bytes
 // Thread-safety: values.
 #ifndef PROTOCOL_ENDPOINT_H_
@@ -16,9 +17,9 @@ namespace deut {
 
 class Address {
  public:
-  // 127.0.0.1:0.
+  // The address 127.0.0.1:0.
   Address() = default;
-  // INVALID_ARGUMENT that names `flag` and shows both forms.
+  // INVALID_ARGUMENT names `flag` and shows both forms.
   static Result<Address> Parse(std::string_view flag, std::string_view text);
 
   bool is_unix() const { return !path_.empty(); }
@@ -29,7 +30,7 @@ class Address {
   bool is_loopback() const;
 
   Address WithPort(uint16_t port) const;
-  // As Parse takes it.
+  // In the form that Parse accepts.
   std::string ToString() const;
 
  private:
@@ -38,14 +39,14 @@ class Address {
   uint16_t port_ = 0;
 };
 
-// The rule above. `flag` names the address in the message; INVALID_ARGUMENT says what to do.
+// Checks the rule above. `flag` names the address in the message; INVALID_ARGUMENT says what to do.
 Status CheckTransport(std::string_view flag, const Address& address, bool tls, bool insecure);
 
-// What a failed socket, bind or listen with this errno means to the operator, and what to do.
+// Explains to the operator a socket, bind or listen call that failed with this errno, and says what to do.
 Status ListenError(const Address& address, int error);
 
-// Why nobody can listen at the address now, from the system's own answer: taken, not of this machine, no permission. OK if one could.
-// For messages after a failure; what it says may have changed a moment later.
+// The reason why no process can listen at the address now, as the system reports it: taken, not of this machine, no
+// permission. OK if one could listen. For messages after a failure. The state may have changed a moment later.
 Status DiagnoseListen(const Address& address);
 
 }  // namespace deut

@@ -127,7 +127,8 @@ void GrpcApplyLog::Written(bool ok) {
     write_state_.store(kIdle, std::memory_order_seq_cst);
     runtime_.WakeAll(write_state_);
   } else {
-    // The stream has ended, perhaps with a reason that is still to be read: cancelling it would drop the reason.
+    // The stream has ended, perhaps with a reason that is still to be read. Cancelling the stream would drop that
+    // reason.
     ended_ = true;
     EndWriting();
   }
@@ -142,7 +143,7 @@ void GrpcApplyLog::Run() {
   stream_->Finish(&end, static_cast<RpcEvent*>(&finished_));
   over_.Wait(runtime_, kNoDeadline);
   SetReason(peer_->FromRpc(end));
-  // Only now: a Send that fails says the reason, so it waits until there is one.
+  // This comes after SetReason: a failing Send returns the reason, so it waits until there is one.
   write_state_.store(kClosed, std::memory_order_seq_cst);
   runtime_.WakeAll(write_state_);
   if (accepted_) {

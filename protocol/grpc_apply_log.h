@@ -1,12 +1,17 @@
 // GrpcApplyLog: the client side of one ApplyLog stream.
-// An event loop runs acknowledgements and the ends of writes, and calls the listener; a thread of the stream's own starts it, ends it, and says why
-// it was closed. Send waits until the batch before has left this process, starts the next write and returns, so one batch is being sent while the
-// next is built, and no more than one (plus the connection's window) is held here.
-// States of the write side: writing (from the start: the opening message) <-> idle; ending; closed, final. Idle -> writing by Send's
-//   compare-and-swap, writing -> idle by the end of the write; -> ending by the exchange of whoever finds that the stream has ended, which tells him
-//   whether the end of a write is still to come; -> closed by the thread.
-// Events: as in grpc_data_stream.h, a read and a write may end at once, and do what concerns the stream's end under the lock.
-// Thread-safety: Send by one thread at a time. Ownership: borrows the listener, which outlives it.
+// An event loop runs acknowledgements and the ends of writes, and calls the listener. The stream's own thread starts
+// the stream, ends it, and reports why it was closed. Send waits until the previous batch has left this process, starts
+// the next write and returns. So one batch is sent while the next is built, and at most one, plus the connection's
+// window, is held here.
+// States of the write side: writing (from the start, for the opening message) <-> idle; ending; closed, which is final.
+// - idle -> writing: Send's compare-and-swap.
+// - writing -> idle: the end of the write.
+// - -> ending: the exchange by the event that finds that the stream has ended. The old value tells it whether the end
+//   of a write is still to come.
+// - -> closed: the stream's thread.
+// Events: as in grpc_data_stream.h, a read and a write may end at the same time. They handle the stream's end under the
+// lock.
+// Thread-safety: only one thread at a time calls Send. Ownership: borrows the listener, which outlives it.
 #ifndef PROTOCOL_GRPC_APPLY_LOG_H_
 #define PROTOCOL_GRPC_APPLY_LOG_H_
 
@@ -29,8 +34,8 @@ namespace deut {
 
 class GrpcApplyLog final : public ApplyLogStream {
  public:
-  // Borrows the loop, too. The data component's refusal (FENCED, WRONG_INCARNATION, ...), UNAVAILABLE, or DEADLINE_EXCEEDED; then the listener is
-  // not called.
+  // Borrows the loop as well. Fails with the data component's refusal (FENCED, WRONG_INCARNATION, ...), UNAVAILABLE, or
+  // DEADLINE_EXCEEDED. After a failure the listener is not called.
   static Result<std::unique_ptr<ApplyLogStream>> Open(Runtime& runtime, std::shared_ptr<const RpcPeer> peer,
                                                       RpcEventLoop& loop, wire::DataComponent::Stub& stub,
                                                       const Sender& sender, ApplyLogListener* listener,
@@ -41,7 +46,7 @@ class GrpcApplyLog final : public ApplyLogStream {
 
  private:
   using Stream = grpc::ClientAsyncReaderWriter<wire::ApplyLogRequest, wire::ApplyLogAnswer>;
-  // kEnding: no write may start any more; kClosed: the reason is known as well.
+  // kEnding: no write may start any more. kClosed: the reason is known as well.
   enum WriteState : uint32_t { kIdle, kWriting, kEnding, kClosed };
 
   class Event final : public RpcEvent {
@@ -63,14 +68,14 @@ class GrpcApplyLog final : public ApplyLogStream {
   void Read(bool ok);
   void Written(bool ok);
   void Finished(bool /*ok*/) { over_.Signal(runtime_); }
-  // Nothing is under way any more, nor will be.
+  // Signals over_ if no operation is in flight and none will start.
   void TellIfOverLocked() DEUT_REQUIRES(mutex_);
 
   void Run();
   void HandleAnswer();
   // No write starts from now on. True if the end of a write is still to come.
   bool EndWriting();
-  // The first reason stays.
+  // Only the first reason is kept.
   void SetReason(Status reason);
   Status Reason();
 
@@ -79,19 +84,19 @@ class GrpcApplyLog final : public ApplyLogStream {
   ApplyLogListener* const listener_;
   grpc::ClientContext context_;
   std::unique_ptr<Stream> stream_;
-  wire::ApplyLogRequest outgoing_;  // of whoever made the write side `writing`
-  wire::ApplyLogAnswer incoming_;   // of the read that is under way, or of who runs its end
+  wire::ApplyLogRequest outgoing_;  // belongs to the thread that set the write side to `writing`
+  wire::ApplyLogAnswer incoming_;   // belongs to the read in flight, or to the thread that runs its end
   Event started_{*this, &GrpcApplyLog::Started};
   Event read_{*this, &GrpcApplyLog::Read};
   Event written_{*this, &GrpcApplyLog::Written};
   Event finished_{*this, &GrpcApplyLog::Finished};
-  deut::Event over_;       // nothing of the stream, or of its Finish, is under way
+  deut::Event over_;       // neither the stream nor its Finish has an operation in flight
   bool accepted_ = false;  // the data component has opened the stream; set before settled_
-  deut::Event settled_;    // opening has ended, one way or the other
+  deut::Event settled_;    // opening has succeeded or failed
   std::atomic<uint32_t> write_state_{kWriting};
   Mutex mutex_;
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;
-  bool writing_ DEUT_GUARDED_BY(mutex_) = false;  // known only once the write side is ending
+  bool writing_ DEUT_GUARDED_BY(mutex_) = false;  // valid only once the write side is ending
   bool ended_ DEUT_GUARDED_BY(mutex_) = false;
   Status reason_ DEUT_GUARDED_BY(mutex_);
   std::unique_ptr<Thread> thread_;

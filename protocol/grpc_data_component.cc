@@ -39,7 +39,7 @@ class GrpcScan final : public ScanStream {
     wire::ScanRequest request;
     request.mutable_grant()->set_bound(bound.data(), bound.size());
     request.mutable_grant()->set_bytes(bytes);
-    // A grant is a few bytes; that the one before has not left after so long means that the connection is stuck.
+    // A grant has only a few bytes. If the previous one has not left by the deadline, the connection is stuck.
     return stream_.WriteUnlessEnded(request, runtime_.Now() + seconds(10));
   }
 
@@ -82,7 +82,7 @@ struct GrpcDataComponent::Impl {
     return *data[((address * 0x9e3779b97f4a7c15ull) >> 32) % data.size()];
   }
 
-  // A control call.
+  // Runs one control call.
   template <typename Call>
   Status Control(Deadline deadline, Call call) {
     AwaitConnection(runtime, *bulk_channel, deadline);

@@ -1,12 +1,13 @@
-// GrpcDataComponent: a data component in another process. The contract is that of data_component.h; what is added is how calls can fail:
-//   UNAVAILABLE        no connection, or it broke before the answer; whether the call was carried out is not known (all calls of this
-//                      interface may be repeated)
+// GrpcDataComponent: a data component in another process. The contract is that of data_component.h, with these
+// additional errors:
+//   UNAVAILABLE        there is no connection, or it broke before the answer. The call may or may not have been carried out.
+//                      (All calls of this interface may be repeated.)
 //   DEADLINE_EXCEEDED  as above, and the deadline passed
 //   PERMISSION_DENIED  one side refuses the other's certificate
-//   CORRUPTION         the answer is no answer to what was asked
-// Connections: one for each Data stream; one for bulk scans and control calls; one for the log. None waits for another.
-// Submit never blocks; while the peer is away it finishes requests with UNAVAILABLE as fast as connecting fails.
-// Thread-safety: as data_component.h. Ownership: streams and requests must not outlive it.
+//   CORRUPTION         the answer does not fit the request
+// Connections: one for each Data stream, one for bulk scans and control calls, one for the log. None waits for another.
+// Submit never blocks. While the peer is away, Submit finishes requests with UNAVAILABLE as fast as connecting fails.
+// Thread-safety: as in data_component.h. Ownership: streams and requests must not outlive it.
 #ifndef PROTOCOL_GRPC_DATA_COMPONENT_H_
 #define PROTOCOL_GRPC_DATA_COMPONENT_H_
 
@@ -23,15 +24,17 @@
 namespace deut {
 
 struct GrpcDataComponentOptions {
-  // A thread submits to one of them, always the same. More than one pays when several cores serve reads on both sides.
+  // Each thread always submits to the same stream. More than one stream pays when several cores serve reads on both
+  // sides.
   int data_streams = 1;
-  // Runs the events of the streams, and must outlive the component. If it is null, the component starts a thread for them.
+  // Runs the events of the streams, and must outlive the component. If it is null, the component starts a thread for
+  // them.
   RpcEventLoop* events = nullptr;
 };
 
 class GrpcDataComponent final : public DataComponent {
  public:
-  // Connects when it is needed.
+  // Connects only when a call needs it.
   GrpcDataComponent(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, GrpcDataComponentOptions options);
   ~GrpcDataComponent() override;
 

@@ -62,7 +62,7 @@ class GrpcDataComponentService::Service final : public wire::DataComponent::Asyn
   }
 
  private:
-  // `request` is the generated method that asks for the next call; `answer` runs one.
+  // `request` is the generated method that asks for the next call; `answer` runs one call.
   template <typename In, typename Out, typename Generated>
   void Want(UnaryMethod<In, Out>* method,
             void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,

@@ -1,16 +1,19 @@
-// GrpcDataComponentService: the server side of data_component.proto: checks what comes in and forwards it to a DataComponent, which may
-// be any implementation. An executor runs all of it (rpc_executor.h), so a stream or call holds a thread only while it works; no lock is
-// held while the component is called.
+// GrpcDataComponentService: the server side of data_component.proto. It checks requests and forwards them to any
+// implementation of DataComponent. An executor runs all of it (rpc_executor.h), so a stream or call holds a thread only
+// while it works. It holds no lock while it calls the component.
 //
-// Bounds on what one peer can make this process hold: a Data stream is read only while there is room for its answers (answer_queue.h); a
-//   scan is read from the component only inside its grants, one batch ahead of what is written; acknowledgements replace each other; a
-//   peer that does not take what is written to it for `stuck_peer` has its stream or call cancelled (stream_watchdog.h); a component that
-//   is waited for as long in a log stream or scan ends it with DEADLINE_EXCEEDED. Streams and single calls are
-//   limited by peer (service_options.h); messages, metadata, threads: rpc_server.h.
-// Streams hold up each other wherever the component waits on another Runtime than a TellingRuntime, until the executor notices.
-// Errors: of single items inside messages. A stream ends with a gRPC status only if its messages cannot be understood at all.
-// Thread-safety: the executor's threads call it. Ownership: the component outlives it; the server that it is registered with, one for good, ends
-//   before it.
+// Bounds on the memory and threads that one peer can take:
+// - A Data stream is read only while there is room for its answers (answer_queue.h).
+// - A scan is read from the component only within its grants, and one batch ahead of the one being written.
+// - Acknowledgements replace each other.
+// - If a peer takes nothing for `stuck_peer`, its stream or call is cancelled (stream_watchdog.h).
+// - If the component takes that long in a log stream or scan, the stream ends with DEADLINE_EXCEEDED.
+// - Streams and single calls are limited per peer (service_options.h); messages, metadata and threads in rpc_server.h.
+// If the component waits on a Runtime that is no TellingRuntime, streams delay each other until the executor notices.
+// Errors: those of single items travel inside messages. A stream ends with a gRPC status only if its messages are
+// invalid as a whole.
+// Thread-safety: the executor's threads call it. Ownership: the component outlives it. It is registered with one server
+// for good, and that server ends before it.
 #ifndef PROTOCOL_GRPC_DATA_COMPONENT_SERVICE_H_
 #define PROTOCOL_GRPC_DATA_COMPONENT_SERVICE_H_
 

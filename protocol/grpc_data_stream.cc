@@ -67,7 +67,7 @@ Status GrpcDataStream::RunStream() {
     context_ = &context;
     reading_ = writing_ = ended_ = false;
   }
-  if (stopping()) context.TryCancel();  // else the destructor sees the context
+  if (stopping()) context.TryCancel();  // else the destructor finds the context and cancels it
   AwaitConnection(runtime_, *channel_, kNoDeadline);
   stream_ = stub_->PrepareAsyncData(&context, loop_.queue());
   over_.Reset();
@@ -120,7 +120,7 @@ void GrpcDataStream::Written(bool ok) {
     SendNext();
     return;
   }
-  // The role comes back with its write. If that is the first sign of the end, the pending read is the next.
+  // The role returns with the end of its write. If this is the first sign of the end, the pending read ends next.
   if (!ended_) DEUT_CHECK(multiplexer_.StopSending());
   ended_ = true;
   writing_ = false;

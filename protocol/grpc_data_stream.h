@@ -1,15 +1,19 @@
-// GrpcDataStream: one Data stream to a data component, on a channel of its own, opened when it is needed and again when it has broken.
+// GrpcDataStream: one Data stream to a data component, on a channel of its own. It is opened on demand, and again after
+// it has broken.
 //
-// Submit never waits for the network: whoever finds the sender's role free starts a write, which gRPC finishes in the background. The event loop runs
-// the rest: the end of a write sends what has been queued meanwhile, and answers finish their requests (request_multiplexer.h).
-// When the stream breaks, everything sent or queued is finished with the reason (UNAVAILABLE as a rule); what is submitted afterwards
-// makes the stream's thread, which only opens and ends, open it again. Nothing is repeated here.
-// Lifetime of the gRPC stream object: made by the thread before Up; used by the holder of the sender's role; deleted by the thread after
-//   StopSending and, if the role was held, after the end of its write. A holder always starts a write that ends in one event, or gives up.
-// Events: one read is under way for as long as the stream is open, and at most one write. Both may end at the same time, on two threads. They change
-//   reading_, writing_, ended_ and the sender's role under the lock. Without it this could happen: the end of the read finds the role taken and
-//   waits for the end of a write, while the end of a write gives the role up, and no write is started any more. Answers are filled in without it.
-// Thread-safety: Submit and Abandon from any thread.
+// Submit never waits for the network. A thread that finds the sender's role free starts a write, which gRPC finishes in
+// the background. The event loop runs the rest: the end of a write sends the requests queued meanwhile, and answers
+// finish their requests (request_multiplexer.h).
+// When the stream breaks, all requests sent or queued finish with the reason (usually UNAVAILABLE). A later Submit
+// makes the stream's thread, which only opens and ends streams, open it again. This class never retries a request.
+// Lifetime of the gRPC stream object: the thread makes it before Up, and the holder of the sender's role uses it. The
+// thread deletes it after StopSending and, if the role was held, after the end of that write. A holder always starts a
+// write that ends in one event, or gives the role up.
+// Events: one read is in flight while the stream is open, and at most one write. Both may end at the same time, on two
+// threads. They change reading_, writing_, ended_ and the sender's role under the lock. Without it, the end of the read
+// could find the role taken and wait for the end of a write, while the end of a write gives the role up and no write
+// starts any more. Answers are filled in without the lock.
+// Thread-safety: any thread may call Submit and Abandon. Ownership: borrows the loop.
 #ifndef PROTOCOL_GRPC_DATA_STREAM_H_
 #define PROTOCOL_GRPC_DATA_STREAM_H_
 
@@ -37,7 +41,7 @@ class GrpcDataStream {
  public:
   // Borrows the loop.
   GrpcDataStream(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop);
-  // What is unanswered is finished with UNAVAILABLE. REQUIRES: nobody is inside Submit or Abandon.
+  // Finishes unanswered requests with UNAVAILABLE. REQUIRES: no thread is inside Submit or Abandon.
   ~GrpcDataStream();
   GrpcDataStream(const GrpcDataStream&) = delete;
   GrpcDataStream& operator=(const GrpcDataStream&) = delete;
@@ -64,13 +68,13 @@ class GrpcDataStream {
   void Read(bool ok);
   void Written(bool ok);
   void Finished(bool /*ok*/) { over_.Signal(runtime_); }
-  // Nothing is under way any more, nor will be.
+  // Signals over_ if no operation is in flight and none will start.
   void TellIfOverLocked() DEUT_REQUIRES(mutex_);
 
   void Run();
-  // From opening to the end of one stream; says why it ended.
+  // Runs one stream from its opening to its end, and returns why it ended.
   Status RunStream();
-  // REQUIRES: the caller has the sender's role; passes it to the event of the write, or gives it up.
+  // REQUIRES: the caller has the sender's role. Passes the role to the event of the write, or gives it up.
   void SendNext();
   bool stopping() const { return stop_.load(std::memory_order_seq_cst); }
 
@@ -80,19 +84,19 @@ class GrpcDataStream {
   const std::unique_ptr<wire::DataComponent::Stub> stub_;
   RequestMultiplexer multiplexer_;
   RpcEventLoop& loop_;
-  std::unique_ptr<Stream> stream_;  // see above
-  wire::DataRequests outgoing_;     // the role holder's
-  wire::DataAnswers incoming_;      // of the read that is under way, or of who runs its end
+  std::unique_ptr<Stream> stream_;  // see the file's comment
+  wire::DataRequests outgoing_;     // belongs to the holder of the sender's role
+  wire::DataAnswers incoming_;      // belongs to the read in flight, or to the thread that runs its end
   Event started_{*this, &GrpcDataStream::Started};
   Event read_{*this, &GrpcDataStream::Read};
   Event written_{*this, &GrpcDataStream::Written};
   Event finished_{*this, &GrpcDataStream::Finished};
-  deut::Event over_;  // nothing of the stream, or of its Finish, is under way
+  deut::Event over_;  // neither the stream nor its Finish has an operation in flight
 
   Mutex mutex_;
-  grpc::ClientContext* context_ DEUT_GUARDED_BY(mutex_) = nullptr;  // of the current stream, for cancelling it
+  grpc::ClientContext* context_ DEUT_GUARDED_BY(mutex_) = nullptr;  // of the current stream; used to cancel it
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;
-  bool writing_ DEUT_GUARDED_BY(mutex_) = false;  // known only once sending has stopped
+  bool writing_ DEUT_GUARDED_BY(mutex_) = false;  // valid only once sending has stopped
   bool ended_ DEUT_GUARDED_BY(mutex_) = false;
   std::atomic<bool> stop_{false};
   std::atomic<uint32_t> wake_{0};

@@ -1,14 +1,17 @@
-// GrpcOneShots: the stream of one-shot transactions to a transaction component, on a channel of its own, opened when it is needed and again when it
-// has broken.
+// GrpcOneShots: the stream of one-shot transactions to a transaction component, on a channel of its own. It is opened
+// on demand, and again after it has broken.
 //
-// Execute never waits for the network but for its answers: whoever finds the sender's role free starts a write, which gRPC finishes in the
-// background. The event loop runs the rest: the end of a write sends what has been queued meanwhile, and answers wake their callers
-// (one_shot_multiplexer.h).
-// When the stream breaks, calls that were sent and write something end with OUTCOME_UNKNOWN, all others with UNAVAILABLE. Nothing is repeated here.
-// States: down; opening (the stream's thread, which only opens and ends, starts it, and it says `open` and waits for the answer to that); up. Ready
-//   makes one attempt each time that it finds it down, and none any more after a server has said that it does not know such streams.
-// Lifetime of the gRPC stream object, and what is done under the lock: as in grpc_data_stream.h.
-// Thread-safety: all methods from any thread. REQUIRES: nobody is inside a method when it is destroyed.
+// Execute waits only for its answers, never for the network. A thread that finds the sender's role free starts a write,
+// which gRPC finishes in the background. The event loop runs the rest: the end of a write sends the calls queued
+// meanwhile, and answers wake their callers (one_shot_multiplexer.h).
+// When the stream breaks, calls that were sent and write something end with OUTCOME_UNKNOWN, all others with
+// UNAVAILABLE. This class never retries a call.
+// States: down; opening; up. To open, the stream's thread, which only opens and ends streams, starts the stream, sends
+// `open` and waits for the answer. Each Ready that finds the stream down starts one attempt. After a server has said
+// that it does not know such streams, there are no more attempts.
+// Lifetime of the gRPC stream object, and use of the lock: as in grpc_data_stream.h.
+// Thread-safety: any thread may call any method. REQUIRES: no thread is inside a method when the object is destroyed.
+// Ownership: borrows the loop.
 #ifndef PROTOCOL_GRPC_ONE_SHOTS_H_
 #define PROTOCOL_GRPC_ONE_SHOTS_H_
 
@@ -64,22 +67,22 @@ class GrpcOneShots final : public OneShotChannel {
   void Read(bool ok);
   void Written(bool ok);
   void Finished(bool /*ok*/) { over_.Signal(runtime_); }
-  // The answer to `open` was read, and is good: true if it goes on.
+  // The answer to `open` has been read. True: it is valid, and the stream goes on.
   bool OpenedLocked() DEUT_REQUIRES(mutex_);
-  // Opened, and `open` was sent.
+  // The answer to `open` is valid, and `open` was sent.
   void UpLocked() DEUT_REQUIRES(mutex_);
   void StopSendingLocked() DEUT_REQUIRES(mutex_);
-  // Nothing is under way any more, nor will be.
+  // Signals over_ if no operation is in flight and none will start.
   void TellIfOverLocked() DEUT_REQUIRES(mutex_);
 
   void Run();
-  // From opening to the end of one stream; says why it ended.
+  // Runs one stream from its opening to its end, and returns why it ended.
   Status RunStream();
-  // The answer to `open`.
+  // Checks the answer to `open`.
   Status TakeOpened();
-  // REQUIRES: the caller has the sender's role; passes it to the event of the write, or gives it up.
+  // REQUIRES: the caller has the sender's role. Passes the role to the event of the write, or gives it up.
   void SendNext();
-  // The answer to a call, checked against what was asked.
+  // Returns the answer to a call, checked against its operations.
   Result<CommitAnswer> Take(OneShotCall& call, const OneShotTransaction& transaction);
   Status TakeResults(OneShotCall& call, const OneShotTransaction& transaction) const;
   bool stopping() const { return stop_.load(std::memory_order_seq_cst); }
@@ -89,31 +92,31 @@ class GrpcOneShots final : public OneShotChannel {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<wire::TransactionService::Stub> stub_;
   OneShotMultiplexer multiplexer_;
-  std::atomic<bool> up_{false};  // what the multiplexer says, to look at without its lock
+  std::atomic<bool> up_{false};  // a copy of the multiplexer's state, readable without its lock
   std::atomic<bool> unknown_{false};
   std::atomic<uint64_t> not_before_{0};
-  AdaptiveSpin spin_;  // of those who wait for answers
+  AdaptiveSpin spin_;  // shared by the threads that wait for answers
   RpcEventLoop& loop_;
-  std::unique_ptr<Stream> stream_;  // see above
-  wire::OneShotCalls outgoing_;     // the role holder's
-  wire::OneShotAnswers incoming_;   // of the read that is under way, or of who runs its end
+  std::unique_ptr<Stream> stream_;  // see the file's comment
+  wire::OneShotCalls outgoing_;     // belongs to the holder of the sender's role
+  wire::OneShotAnswers incoming_;   // belongs to the read in flight, or to the thread that runs its end
   Event started_{*this, &GrpcOneShots::Started};
   Event read_{*this, &GrpcOneShots::Read};
   Event written_{*this, &GrpcOneShots::Written};
   Event finished_{*this, &GrpcOneShots::Finished};
-  deut::Event over_;  // nothing of the stream, or of its Finish, is under way
+  deut::Event over_;  // neither the stream nor its Finish has an operation in flight
 
   Mutex mutex_;
-  grpc::ClientContext* context_ DEUT_GUARDED_BY(mutex_) = nullptr;  // of the current stream, for cancelling it
-  Status refused_ DEUT_GUARDED_BY(mutex_);                          // what `open` was answered with
-  bool opened_ DEUT_GUARDED_BY(mutex_) = false;                     // the answer to it has come
-  bool sent_ DEUT_GUARDED_BY(mutex_) = false;                       // it has been sent
+  grpc::ClientContext* context_ DEUT_GUARDED_BY(mutex_) = nullptr;  // of the current stream; used to cancel it
+  Status refused_ DEUT_GUARDED_BY(mutex_);                          // the refusal with which the server answered `open`
+  bool opened_ DEUT_GUARDED_BY(mutex_) = false;                     // the answer to `open` has come
+  bool sent_ DEUT_GUARDED_BY(mutex_) = false;                       // `open` has been sent
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;
-  // Before it is up, and once sending has stopped; in between the multiplexer knows.
+  // Valid before the stream is up, and after sending has stopped. In between the multiplexer knows.
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
   bool ended_ DEUT_GUARDED_BY(mutex_) = false;
   std::atomic<bool> stop_{false};
-  std::atomic<uint32_t> wanted_{0};  // odd: an attempt is wanted or under way
+  std::atomic<uint32_t> wanted_{0};  // odd: an attempt is wanted or in progress
   std::unique_ptr<Thread> thread_;
 };
 

@@ -10,12 +10,12 @@
 namespace deut {
 namespace {
 
-// What operations may take of a message; the rest is for what surrounds them.
+// The most bytes of operations in one message. The rest of the message is for the fields around them.
 constexpr size_t kOperationBytes = kMaxMessageBytes - (64 << 10);
 
 Status NotRun() { return Status(ErrorCode::kWrongState, "not run: an operation before it ended the transaction"); }
 
-// Results correspond one to one also if the call ended early.
+// Results correspond one to one to operations, even if the call ended early.
 void FillUp(size_t n, std::vector<OperationResult>* results) {
   while (results->size() < n) {
     results->emplace_back();
@@ -23,7 +23,7 @@ void FillUp(size_t n, std::vector<OperationResult>* results) {
   }
 }
 
-// Up to when an answer is waited for.
+// The time until which the client waits for an answer.
 Deadline AnswerBy(Deadline deadline) {
   return deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
 }
@@ -47,7 +47,7 @@ wire::SessionRequest* GrpcSession::NewRequest() {
 }
 
 Status GrpcSession::Fail(Status status, Lost lost) {
-  // Only the connection, or the wait for it, can have failed here: everything else arrives as an answer.
+  // Here only the connection, or the wait for it, can have failed. Every other error arrives as an answer.
   const bool nothing_run = !stream_.open() && stream_.nothing_run();
   if (lost == Lost::kPerhapsCommitted && !nothing_run) {
     status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
@@ -101,7 +101,7 @@ bool GrpcSession::SendAhead(absl::Span<const Operation> operations, Deadline dea
     ToWire(operation, execute->add_operations());
     wrote_ = wrote_ || Writes(operation.kind);
   }
-  if (!Send(deadline).ok()) return false;  // the session is closed, as whoever uses it next is told
+  if (!Send(deadline).ok()) return false;  // the session is closed, and the next call on it says so
   ahead_ = operations;
   return true;
 }
@@ -154,7 +154,7 @@ Status GrpcSession::ExecuteSome(absl::Span<const Operation> operations, std::vec
 Status GrpcSession::Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                             Deadline deadline) {
   results->clear();
-  // Each operation by itself: there may be more of them than travel in one message.
+  // Checks each operation by itself, because there may be more of them than one message holds.
   for (size_t i = 0; i < operations.size(); ++i) {
     const Status valid = CheckOperation(operations[i]);
     if (!valid.ok()) return At("operations", i, valid);
@@ -165,7 +165,7 @@ Status GrpcSession::Execute(absl::Span<const Operation> operations, std::vector<
     size_t n = 0;
     for (size_t bytes = 0; next + n < operations.size() && n < size_t{kMaxOperationsPerCall}; ++n) {
       bytes += WireBytes(operations[next + n]);
-      if (bytes > kOperationBytes) break;  // never the first: one operation always fits
+      if (bytes > kOperationBytes) break;  // never the first one: a single operation always fits
     }
     status = ExecuteSome(operations.subspan(next, n), results, deadline);
     next += n;
@@ -188,8 +188,9 @@ Result<CommitAnswer> GrpcSession::Commit(Deadline deadline) {
 
 Status GrpcSession::Abort() {
   NewRequest()->mutable_abort();
-  // An abort waits for nothing over there, so who does not answer soon is dead or overloaded. Without an answer the session is closed here, and the
-  // TC aborts what its peer has left, or has not used for its idle time-out.
+  // The TC's abort waits for nothing, so a TC that does not answer soon is dead or overloaded. Without an answer the
+  // client closes the session. The TC aborts a transaction whose client is gone, or has been idle for its idle
+  // time-out.
   return Call({}, nullptr, Lost::kNothing, runtime_.Now() + kAbortWait);
 }
 

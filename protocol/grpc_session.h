@@ -1,5 +1,5 @@
-// GrpcSession: the client side of one Session stream (grpc_transaction_service.h says how its calls fail).
-// Thread-safety: one thread at a time.
+// GrpcSession: the client side of one Session stream. Its errors are those of grpc_transaction_service.h.
+// Thread-safety: only one thread at a time may use it. Ownership: borrows the event loop.
 #ifndef PROTOCOL_GRPC_SESSION_H_
 #define PROTOCOL_GRPC_SESSION_H_
 
@@ -16,10 +16,10 @@
 
 namespace deut {
 
-// How much longer than a call's deadline its answer is waited for.
+// How long after a call's deadline the client still waits for the answer.
 constexpr Duration kAnswerGrace = milliseconds(20);
 
-// How long the answer to an abort is waited for: its caller wants to go on, and can do nothing with it.
+// How long Abort waits for its answer. Its caller wants to go on, and cannot use the answer.
 constexpr Duration kAbortWait = milliseconds(250);
 
 class GrpcSession final : public TransactionSession {
@@ -28,7 +28,7 @@ class GrpcSession final : public TransactionSession {
   GrpcSession(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)
       : runtime_(runtime), peer_(peer), stream_(runtime, std::move(peer), loop) {}
 
-  // Opens the stream and exchanges versions. Nothing else may be called unless it returned OK.
+  // Opens the stream and exchanges versions. REQUIRES, of all other methods: Open has returned OK.
   Status Open(wire::TransactionService::Stub& stub, Deadline deadline);
 
   Timestamp not_before() const override { return not_before_; }
@@ -43,23 +43,23 @@ class GrpcSession final : public TransactionSession {
                                       std::vector<OperationResult>* results, Deadline deadline) override;
 
  private:
-  // What a call that got no answer means to its caller.
+  // What a missing answer means to the caller. kPerhapsCommitted: the status becomes OUTCOME_UNKNOWN.
   enum class Lost : uint8_t { kNothing, kPerhapsCommitted };
 
-  // The empty request of the next call.
+  // Returns the empty request of the next call.
   wire::SessionRequest* NewRequest();
-  // Sends the request and waits for its answer; results go to `results` from index `first` on, checked against `operations`.
-  // The answer's own status, or how the call failed.
+  // Sends the request and waits for its answer. Appends the results to `results`, checked against `operations`. Returns
+  // the answer's own status, or how the call failed.
   Status Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
               Deadline deadline);
-  // Its two halves.
+  // The two halves of Call.
   Status Send(Deadline deadline);
   Status Receive(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
                  Deadline deadline);
   Status TakeResults(absl::Span<const Operation> operations, size_t* taken, std::vector<OperationResult>* results);
   Status ExecuteSome(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline);
   Result<CommitAnswer> TakeCommit(const Status& status);
-  // Closes the session; the status for the caller.
+  // Closes the session, and returns the status for the caller.
   Status Fail(Status status, Lost lost);
 
   Runtime& runtime_;
@@ -67,10 +67,10 @@ class GrpcSession final : public TransactionSession {
   RpcStream<wire::SessionRequests, wire::SessionAnswers> stream_;
   wire::SessionRequests request_;
   wire::SessionAnswers answers_;
-  int next_answer_ = 0;                // of answers_, not yet taken
-  wire::SessionAnswer answer_;         // the last one of the call
-  Timestamp not_before_;               // what the TC said at the opening, or a later transaction's own
-  absl::Span<const Operation> ahead_;  // sent, and their answer not yet taken
+  int next_answer_ = 0;                // the first answer of answers_ that is not taken yet
+  wire::SessionAnswer answer_;         // the last answer of the call
+  Timestamp not_before_;               // as the TC said at the opening, or the timestamp of a later transaction
+  absl::Span<const Operation> ahead_;  // sent, but their answer is not taken yet
   bool wrote_ = false;                 // since the last begin or commit, an operation that writes has been sent
 };
 

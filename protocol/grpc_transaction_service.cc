@@ -38,7 +38,7 @@ struct GrpcTransactionService::Impl {
     return CallRpc(runtime, *peer, *channel, deadline, call);
   }
 
-  // Waits for the connection as long as it is being made. False if it cannot be made now.
+  // Waits while the connection is being made. False if it cannot be made now.
   bool Connected(Deadline deadline) {
     for (;;) {
       AwaitConnection(runtime, *channel, deadline);
@@ -49,7 +49,7 @@ struct GrpcTransactionService::Impl {
     }
   }
 
-  // OpenTable, CreateTable and DropTable differ in the method only; the last two are commits.
+  // OpenTable, CreateTable and DropTable differ only in the method. The last two are commits.
   Result<TableId> Table(bool commits,
                         grpc::Status (Stub::*method)(grpc::ClientContext*, const wire::TableRequest&,
                                                      wire::TableAnswer*),
@@ -59,9 +59,11 @@ struct GrpcTransactionService::Impl {
     message.set_protocol_version(kProtocolVersion);
     message.set_name(name.data(), name.size());
     wire::TableAnswer answer;
-    // A commit is sent over a connection that is there: then what fails may have been carried out, and without one nothing was.
+    // A commit is sent only over an existing connection. So a commit that fails may have been carried out, and without
+    // a connection nothing was.
     if (!Connected(deadline) && commits) {
-      // gRPC says why only to a call, so one that changes nothing asks. If it is answered, there is a connection after all.
+      // gRPC tells the reason only to a call, so a call that changes nothing asks for it. If it gets an answer, there
+      // is a connection after all.
       wire::TableAnswer unused;
       DEUT_RETURN_IF_ERROR(CallRpc(runtime, *peer, *channel, deadline, [&](grpc::ClientContext* context) {
         return control->OpenTable(context, message, &unused);
@@ -85,7 +87,7 @@ struct GrpcTransactionService::Impl {
   RpcEventThread events;
   GrpcOneShots one_shots;
   std::vector<std::shared_ptr<grpc::Channel>> session_channels;
-  std::vector<std::unique_ptr<Stub>> sessions;  // one to one
+  std::vector<std::unique_ptr<Stub>> sessions;  // one for each of session_channels
   std::atomic<uint32_t> next_session{0};
 };
 

@@ -1,14 +1,16 @@
-// GrpcTransactionService: a transaction component in another process, as its clients see it. The contract is that of
-// transaction_service.h; what is added is how calls can fail:
-//   UNAVAILABLE        no connection, or it broke. Nothing was committed by this call
-//   DEADLINE_EXCEEDED  no answer in time. Nothing was committed by this call
-//   OUTCOME_UNKNOWN    as the two above, but a commit (or a one-shot) of a transaction that writes was on its way
+// GrpcTransactionService: a transaction component in another process, for its clients. The contract is that of
+// transaction_service.h, with these additional errors:
+//   UNAVAILABLE        there is no connection, or it broke. This call committed nothing
+//   DEADLINE_EXCEEDED  no answer in time. This call committed nothing
+//   OUTCOME_UNKNOWN    as the two above, but the commit (or one-shot) of a transaction that writes was in flight
 //   PERMISSION_DENIED  one side refuses the other's certificate
-// After one of these the session is closed, and its transaction aborted by the TC: every further call answers UNAVAILABLE; a new
-// session is needed. The TC is told each call's deadline and answers by it; the client waits kAnswerGrace (grpc_session.h) longer, so
-// that a call which is merely late is answered, and its session stays open.
-// Calls with more operations than travel in one message are split; a one-shot cannot be and is refused (INVALID_ARGUMENT names the limit).
-// Thread-safety: as transaction_service.h. Ownership: sessions must not outlive it.
+// After one of these the session is closed, and the TC aborts its transaction. Every further call answers UNAVAILABLE,
+// and the client needs a new session. The TC knows each call's deadline and answers by it. The client waits
+// kAnswerGrace (grpc_session.h) longer. So an answer that is only a little late still arrives, and the session stays
+// open.
+// A call with more operations than one message can hold is split. A one-shot cannot be split, so it is refused
+// (INVALID_ARGUMENT names the limit).
+// Thread-safety: as in transaction_service.h. Ownership: sessions must not outlive it.
 #ifndef PROTOCOL_GRPC_TRANSACTION_SERVICE_H_
 #define PROTOCOL_GRPC_TRANSACTION_SERVICE_H_
 
@@ -31,11 +33,11 @@ struct GrpcTransactionServiceOptions {
 
 class GrpcTransactionService final : public TransactionService {
  public:
-  // Connects when it is needed.
+  // Connects only when a call needs it.
   GrpcTransactionService(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, GrpcTransactionServiceOptions options);
   ~GrpcTransactionService() override;
 
-  // How one-shot transactions of many threads share messages; lives as long as this.
+  // The channel on which one-shot transactions of many threads share messages. It lives as long as this object.
   OneShotChannel* one_shots();
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;

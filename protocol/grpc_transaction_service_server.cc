@@ -63,7 +63,7 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
  private:
   using TableMethod = UnaryMethod<wire::TableRequest, wire::TableAnswer>;
 
-  // `request` is the generated method that asks for the next call; `answer` runs one.
+  // `request` is the generated method that asks for the next call; `answer` runs one call.
   template <typename In, typename Out, typename Generated>
   void Want(UnaryMethod<In, Out>* method,
             void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
@@ -141,7 +141,7 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
     return CheckTableName("name", request.name());
   }
 
-  // Runs the call if the request is valid; what goes wrong becomes the answer's status.
+  // Runs the call if the request is valid. Any error becomes the answer's status.
   template <typename Message, typename Call>
   static void Answer(Status valid, Message* answer, Call call) {
     const Status status = valid.ok() ? call() : std::move(valid);

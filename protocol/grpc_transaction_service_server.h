@@ -1,10 +1,12 @@
-// GrpcTransactionServiceServer: the server side of transaction_service.proto: checks what comes in and forwards it to a
-// TransactionService. An executor runs all of it (rpc_executor.h), so a session or call holds a thread only while it works; streams and
-// calls are limited by peer (service_options.h).
-// A client that does not take its answers for `stuck_peer` loses its session or call (stream_watchdog.h). Messages, streams, threads: rpc_server.h.
-// One-shot transactions on a stream of theirs hold up each other wherever the service waits on another Runtime than a TellingRuntime
+// GrpcTransactionServiceServer: the server side of transaction_service.proto. It checks requests and forwards them to a
+// TransactionService. An executor runs all of it (rpc_executor.h), so a session or call holds a thread only while it
+// works.
+// Bounds: streams and calls are limited per peer (service_options.h). A client that takes no answers for `stuck_peer`
+// loses its session or call (stream_watchdog.h). For messages, streams and threads: rpc_server.h.
+// If the service waits on a Runtime that is no TellingRuntime, the one-shot transactions of a stream delay each other
 // (one_shot_workers.h).
-// Thread-safety: the executor's threads call it. Ownership: the service outlives it; the server that it is registered with ends before it.
+// Thread-safety: the executor's threads call it. Ownership: the service outlives it; the server that it is registered
+// with ends before it.
 #ifndef PROTOCOL_GRPC_TRANSACTION_SERVICE_SERVER_H_
 #define PROTOCOL_GRPC_TRANSACTION_SERVICE_SERVER_H_
 
@@ -20,7 +22,7 @@ namespace deut {
 
 class GrpcTransactionServiceServer {
  public:
-  // `access`: the rights of clients to tables, by their certificates; null: everybody may everything.
+  // `access`: the rights of clients to tables, by their certificates. Null: every client has all rights.
   GrpcTransactionServiceServer(Runtime& runtime, TransactionService& service, const RpcServiceOptions& options = {},
                                std::shared_ptr<const AccessControl> access = nullptr);
   ~GrpcTransactionServiceServer();

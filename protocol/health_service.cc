@@ -15,12 +15,12 @@
 namespace deut {
 namespace {
 
-// HealthCheckResponse.status
+// Values of HealthCheckResponse.status.
 enum Serving : int { kServing = 1, kNotServing = 2, kUnknown = 3 };
 
 enum Method : int { kCheck = 0, kWatch = 1 };
 
-// All peers together have this many times what one may have.
+// All peers together may have this many times the bound of one peer.
 constexpr size_t kPeers = 16;
 
 StreamQuota::Options Bound(const char* what, size_t per_peer) {
@@ -35,7 +35,7 @@ grpc::Status UnknownName() { return {grpc::StatusCode::NOT_FOUND, "service: only
 
 }  // namespace
 
-// What an event of the queue is for. It lives until Done has answered true.
+// One call, to which events of the queue belong. It exists until Done has returned true.
 class HealthService::Call {
  public:
   struct Tag final : RpcEvent {
@@ -54,7 +54,7 @@ class HealthService::Call {
     const int what;
   };
   virtual ~Call() __attribute__((no_thread_safety_analysis)) { --owner_.calls_; }
-  // True: nothing of the call is under way any more.
+  // Runs one event of the call. True: no operation of the call is in flight, and none will start.
   virtual bool Done(int what, bool ok) = 0;
 
  protected:
@@ -63,7 +63,7 @@ class HealthService::Call {
     ++owner_.calls_;
   }
 
-  HealthService& owner_;  // its lock is held
+  HealthService& owner_;  // its lock is held during Done
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
   StreamQuota::Place place_;
@@ -78,7 +78,7 @@ class HealthService::Check final : public Call {
 
   bool Done(int what, bool ok) override {
     if (what == kFinished || !ok) return true;
-    new Check(owner_);  // the next one
+    new Check(owner_);  // the next call to be taken
     const bool for_all = AsksForAll(request_);
     request_.Clear();
     const Status entered = owner_.checks_.Enter(context_, &place_);
@@ -111,7 +111,7 @@ class HealthService::Watch final : public Call {
   bool Done(int what, bool ok) override __attribute__((no_thread_safety_analysis)) {
     switch (what) {
       case kTaken:
-        if (!ok) return true;  // the server has ended; nothing else will come
+        if (!ok) return true;  // the server has ended, and no other event will come
         taken_now_ = true;
         new Watch(owner_);
         if (ended_) {
@@ -141,7 +141,7 @@ class HealthService::Watch final : public Call {
       case kEnded:
         ended_ = true;
         DEUT_POINT("health.ended");
-        // Another thread may hear of the end of a call before that of its begin is here: then it is that one that finishes.
+        // Another thread may run this event before the call's kTaken. In that case kTaken finishes the call.
         if (!taken_now_) break;
         if (under_way_) {
           alarm_.Cancel();
@@ -179,9 +179,9 @@ class HealthService::Watch final : public Call {
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_;
   grpc::Alarm alarm_;
   bool taken_now_ = false;
-  bool known_ = false;  // what it asks for
+  bool known_ = false;  // the name that it asks for
   int said_ = 0;
-  bool under_way_ = false;  // a write or the alarm
+  bool under_way_ = false;  // a write or the alarm is in flight
   bool finishing_ = false;
   bool ended_ = false;
   bool finished_ = false;
@@ -221,13 +221,14 @@ void HealthService::Stop() {
 }
 
 grpc::ByteBuffer HealthService::Answer(int status) {
-  // Field 1, a number.
+  // Field 1, as a varint.
   const char bytes[] = {8, static_cast<char>(status)};
   const grpc::Slice slice(bytes, sizeof bytes);
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// The request has one field, the name, as bytes with the number 1: nothing, or an empty one.
+// The request has one field, the name, as bytes with field number 1. The whole server's name is empty: no field, or an
+// empty one.
 bool HealthService::AsksForAll(const grpc::ByteBuffer& request) {
   grpc::Slice slice;
   if (request.Length() == 0) return true;

@@ -1,19 +1,21 @@
-// HealthService: grpc.health.v1, as every server answers it: whether the whole server serves (there is no other name to ask for).
+// HealthService: grpc.health.v1. It answers whether the whole server serves; it knows no other name.
 //
-// gRPC has one, too, with threads that poll for all connections: they would take each message of a stream first, and wake another thread for it.
-// This one answers on the completion queue of the server's executor. None of its events blocks, so it answers also when all threads that may block
-// do (rpc_executor.h).
-// Check answers at once. Watch answers at once and whenever that has changed, at the latest kLook afterwards.
-// A name that is not known is NOT_FOUND for Check, and SERVICE_UNKNOWN for Watch, whose stream stays.
-// Bounds: a peer has at most kMostChecks checks without an answer and kMostWatches watches; all peers together have sixteen times as much
-//   (stream_quota.h). A peer that does not take what is sent to it for `stuck_peer` loses its call.
-// States of a call: wanted (gRPC will fill it in) -> in work -> gone. A call that is taken is followed by another that is wanted.
+// gRPC has such a service, too, but its threads poll for all connections. They would take each message of a stream
+// first, and wake another thread for it. This service answers on the completion queue of the server's executor. None of
+// its events blocks, so it answers even while all threads that may block are blocked (rpc_executor.h).
+// Check answers at once. Watch answers at once, and again after each change, at the latest kLook later. For an unknown
+// name Check answers NOT_FOUND. Watch answers SERVICE_UNKNOWN, and its stream stays open.
+// Bounds: a peer has at most kMostChecks unanswered checks and kMostWatches watches. All peers together have at most
+// sixteen times as many (stream_quota.h). A peer that takes nothing for `stuck_peer` loses its call.
+// States of a call: wanted (gRPC will fill it in) -> in work -> gone. After each call that is taken, the service wants
+// another.
 //   Check:  taken -> Finish -> gone.
-//   Watch:  taken -> writing -> resting (an alarm is set) -> writing, where what there is to say has changed; else resting again. When its peer or
-//           the server has ended it (told by `ended`) what is under way comes back, and then Finish.
-// Lifetime: made before the server; Serve once the server is built; Stop once that has shut down, which waits for the calls to go, before the queue
-//   is shut down; then destroyed.
-// Thread-safety: SetServing from any thread; the calls are under one lock.
+//   Watch:  taken -> writing -> resting (an alarm is set) -> writing if the answer has changed, else resting again.
+// When the peer or the server has ended a watch, as `ended` reports, its operation in flight returns, and then Finish
+// follows.
+// Lifetime: made before the server. Serve follows once the server is built, and Stop once the server has shut down.
+// Stop waits for all calls to end, before the queue is shut down. Then the object is destroyed.
+// Thread-safety: any thread may call SetServing; one lock protects the calls.
 #ifndef PROTOCOL_HEALTH_SERVICE_H_
 #define PROTOCOL_HEALTH_SERVICE_H_
 
@@ -43,11 +45,11 @@ class HealthService final : public grpc::Service {
   explicit HealthService(Runtime& runtime, Duration stuck_peer = seconds(30));
   ~HealthService();  // REQUIRES: Stop was called, if Serve was
 
-  // Before BuildAndStart.
+  // Call it before BuildAndStart.
   void AddTo(grpc::ServerBuilder& builder) { builder.RegisterService(this); }
-  // Once the server is built: on the queue of an executor, which runs RpcEvents.
+  // Call it once the server is built. `queue` belongs to an executor, which runs RpcEvents.
   void Serve(grpc::ServerCompletionQueue* queue);
-  // Watches end by themselves from now on, at the latest after kLook; a server that shuts down waits for them.
+  // From now on watches end by themselves, at the latest after kLook. A server that shuts down waits for them.
   void BeginStop() { stopping_.store(true, std::memory_order_seq_cst); }
   void Stop();
 
@@ -58,7 +60,7 @@ class HealthService final : public grpc::Service {
   class Check;
   class Watch;
 
-  // {status}, as HealthCheckResponse has it.
+  // Encodes a HealthCheckResponse with this status.
   static grpc::ByteBuffer Answer(int status);
   // Whether the request asks for the whole server.
   static bool AsksForAll(const grpc::ByteBuffer& request);
@@ -67,11 +69,11 @@ class HealthService final : public grpc::Service {
 
   Runtime& runtime_;
   grpc::ServerCompletionQueue* queue_ = nullptr;
-  Mutex mutex_;  // calls are told one at a time
+  Mutex mutex_;  // held while an event of a call runs, so these run one at a time
   std::atomic<bool> serving_{false};
   std::atomic<bool> stopping_{false};
-  size_t calls_ DEUT_GUARDED_BY(mutex_) = 0;  // there are
-  CondVar none_;                              // calls_ is 0
+  size_t calls_ DEUT_GUARDED_BY(mutex_) = 0;  // number of calls that exist
+  CondVar none_;                              // signalled when calls_ becomes 0
   StreamQuota watches_, checks_;
   StreamWatchdog watchdog_;
 };

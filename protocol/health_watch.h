@@ -1,9 +1,9 @@
-// HealthWatch: asks a daemon again and again whether it serves, and tells its health when that changes.
+// HealthWatch: asks a daemon periodically whether it serves, and reports its health whenever that changes.
 //
-// States: not serving (at the start) <-> serving. Every change is told, and logged with its reason. That it does not serve yet is none: a process
-// that has yet to begin says so otherwise.
-// `ready` is asked with a deadline; it may wait for the answer to become OK, or answer at once. Between two questions there is a pause.
-// Thread-safety: `ready` and `tell` are called on a thread of its own, until the destructor has returned.
+// States: not serving (at the start) <-> serving. Each change is reported with `tell`, and logged with its reason. A
+// daemon that does not serve yet is no change: it logs by itself that it is starting.
+// `ready` gets a deadline. It may wait until it can answer OK, or answer at once. One question begins every kPeriod.
+// Thread-safety: `ready` and `tell` run on the object's own thread, until the destructor has returned.
 #ifndef PROTOCOL_HEALTH_WATCH_H_
 #define PROTOCOL_HEALTH_WATCH_H_
 
@@ -20,7 +20,7 @@ namespace deut {
 
 class HealthWatch {
  public:
-  // Of a question, and between two.
+  // The longest duration of a question, and the time from one question to the next.
   static constexpr Duration kPeriod = milliseconds(200);
 
   HealthWatch(Runtime& runtime, std::string name, std::function<Status(Deadline)> ready,
@@ -37,7 +37,7 @@ class HealthWatch {
   const std::function<Status(Deadline)> ready_;
   const std::function<void(bool)> tell_;
   std::atomic<uint32_t> stop_{0};
-  std::unique_ptr<Thread> thread_;  // the last member: it uses the others
+  std::unique_ptr<Thread> thread_;  // the last member, because it uses the others
 };
 
 }  // namespace deut

@@ -12,8 +12,9 @@ Status Dead() { return DEUT_ERROR(kUnavailable, "the data component in this proc
 
 }  // namespace
 
-// Nodes of open streams, so that Kill finds them all. A node is linked once, by compare-and-swap on the head, and stays; it is taken and
-// freed by its `used` flag. Its `inner` is touched by the stream's owner inside the gate, and by Kill once the gate is empty.
+// The nodes of open streams, in a list so that Kill finds all of them. A node is linked once, by compare-and-swap on
+// the head, and stays. Its `used` flag takes and frees it. The stream's owner touches `inner` only inside the gate, and
+// Kill only once the gate is empty.
 template <typename Node>
 class InProcessDataComponent::NodeList {
  public:
@@ -59,7 +60,8 @@ struct InProcessDataComponent::ScanNode {
   std::unique_ptr<ScanStream> inner;
 };
 
-// Stands between the life's stream and the user's listener, so that the latter gets its one OnClosed whatever ends the stream.
+// Stands between the incarnation's stream and the user's listener, so that the listener gets exactly one OnClosed,
+// whatever ends the stream.
 struct InProcessDataComponent::ApplyNode final : public ApplyLogListener {
   ApplyNode* next = nullptr;  // constant once linked
   std::atomic<bool> used{false};

@@ -1,13 +1,16 @@
-// InProcessDataComponent: a data component in this process, with lives of its own. Embedded mode and tests use it: killing and starting
-// it is to the TC what killing and restarting a dcd is, and the TC's code for that is the same (rules X3, X4).
+// InProcessDataComponent: a data component in this process that can end and start again. Embedded mode and tests use
+// it. Kill and Start are to the TC what killing and restarting a dcd is, and the same TC code handles both (X3, X4).
 //
-// Lives. Start makes a new object by the factory (a new incarnation); Kill ends it: new calls answer UNAVAILABLE, running ones are
-//   waited for, the streams of that life are destroyed (each ApplyLog listener gets its OnClosed, UNAVAILABLE), then the object.
-// What the factory's objects must do: end all requests they have been given before their destructor returns, direct reads included, and tolerate
-//   Abandon of requests they do not know.
-// Thread-safety: all methods from any thread; Start and Kill exclude each other. Streams as in data_component.h; they may outlive
-//   their life (then every call answers UNAVAILABLE), not this object.
-// Reads and scans take no lock here: CallGate keeps the object alive under a running call; streams live in nodes that are reused and never freed.
+// Incarnations: Start makes a new object with the factory, which is a new incarnation. Kill ends it in this order:
+// - new calls answer UNAVAILABLE, and Kill waits for running ones;
+// - Kill destroys the incarnation's streams, and each ApplyLog listener gets its OnClosed(UNAVAILABLE);
+// - Kill destroys the object.
+// REQUIRES, of the factory's objects: the destructor ends all requests, direct reads included, before it returns;
+// Abandon accepts requests that the object does not know.
+// Thread-safety: any thread may call any method; Start and Kill exclude each other. Streams are as in data_component.h.
+// They may outlive their incarnation, and then every call answers UNAVAILABLE, but not this object.
+// Reads and scans take no lock here. CallGate keeps the object alive while a call runs. Streams live in nodes that are
+// reused and never freed.
 #ifndef PROTOCOL_IN_PROCESS_DATA_COMPONENT_H_
 #define PROTOCOL_IN_PROCESS_DATA_COMPONENT_H_
 
@@ -30,22 +33,22 @@ class InProcessDataComponent final : public DataComponent {
  public:
   using Factory = std::function<Result<std::unique_ptr<DataComponent>>()>;
 
-  // Starts dead; `runtime` outlives it.
+  // No incarnation runs yet. `runtime` outlives this object.
   InProcessDataComponent(Runtime& runtime, Factory factory);
-  ~InProcessDataComponent() override;  // kills
+  ~InProcessDataComponent() override;  // calls Kill
   InProcessDataComponent(const InProcessDataComponent&) = delete;
   InProcessDataComponent& operator=(const InProcessDataComponent&) = delete;
 
-  // The factory's error if it has one; WRONG_STATE if a life is running.
+  // Returns the factory's error if it fails, and WRONG_STATE if an incarnation is running.
   Status Start();
-  // Returns when nothing of the life is left. Nothing happens if there is none.
-  // REQUIRES: not called by a listener.
+  // Returns when the incarnation has ended completely. Does nothing if none is running. REQUIRES: the caller is not a
+  // listener.
   void Kill();
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
   void Submit(absl::Span<DataRequest* const> requests) override;
   void Abandon(DataRequest* request) override;
-  // The life's own: it is not asked here whether that goes on.
+  // Returns the incarnation's own object, which does not check here whether the incarnation still runs.
   std::shared_ptr<DirectReads> OpenReads(const Sender& sender) override;
   Result<std::unique_ptr<ScanStream>> OpenScan(const Sender& sender, const ScanSpec& spec, Deadline deadline) override;
   Result<std::unique_ptr<ApplyLogStream>> OpenApplyLog(const Sender& sender, ApplyLogListener* listener,
@@ -64,16 +67,16 @@ class InProcessDataComponent final : public DataComponent {
   class Scan;
   class ApplyLog;
 
-  // For who was refused by the gate: returns when the Kill that refused it, if it is still running, is over. The life that the caller's
-  // request or stream belongs to has then ended.
+  // For a call that the gate refused: returns when the Kill that closed the gate, if it still runs, is over. The
+  // incarnation to which the caller's request or stream belongs has then ended.
   void WaitKilled();
 
   Runtime& runtime_;
   const Factory factory_;
-  Mutex mutex_;  // Start and Kill
+  Mutex mutex_;  // held by Start and Kill
   CallGate gate_;
-  std::unique_ptr<DataComponent> component_;  // changes only while the gate is closed and empty
-  std::atomic<uint32_t> kills_{0};            // twice the lives that have ended; odd while Kill runs
+  std::unique_ptr<DataComponent> component_;  // changes only while the gate is closed and no call is inside
+  std::atomic<uint32_t> kills_{0};            // twice the number of ended incarnations; odd while Kill runs
   const std::unique_ptr<NodeList<ScanNode>> scans_;
   const std::unique_ptr<NodeList<ApplyNode>> apply_logs_;
 };

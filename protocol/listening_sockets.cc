@@ -20,7 +20,7 @@ namespace {
 // The kernel lowers it to net.core.somaxconn.
 constexpr int kBacklog = 4096;
 
-// The wildcard of a family counts for both.
+// A wildcard address of one family stands for both families.
 bool IsWildcard(const sockaddr* name) {
   if (name->sa_family == AF_INET) return reinterpret_cast<const sockaddr_in*>(name)->sin_addr.s_addr == INADDR_ANY;
   return name->sa_family == AF_INET6 &&
@@ -87,7 +87,7 @@ Status ListeningSockets::OpenUnix() {
   DEUT_RETURN_IF_ERROR(DiagnoseListen(address_));
   const std::string& path = address_.path();
   struct stat about{};
-  // DiagnoseListen has found nobody behind it.
+  // DiagnoseListen has found no process that listens there.
   if (lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode)) unlink(path.c_str());
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -102,7 +102,7 @@ Status ListeningSockets::OpenUnix() {
 }
 
 Status ListeningSockets::OpenTcp() {
-  // "localhost" may mean two addresses, of which one may be taken; nobody would notice.
+  // "localhost" may have two addresses, one of which may be taken without any sign of it. So it means the IPv4 one.
   const std::string host = address_.host() == "localhost" ? "127.0.0.1" : address_.host();
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -125,13 +125,13 @@ Status ListeningSockets::OpenTcp() {
     sockaddr_in6 both{};
     both.sin6_family = AF_INET6;
     const Status bound = bind_one(reinterpret_cast<sockaddr*>(&both), sizeof(both));
-    // Taken or not permitted is an answer. Anything else may mean a machine without IPv6.
+    // If the port is taken or not permitted, that is the answer. Any other error may mean a machine without IPv6.
     if (!bound.ok() && (bound == ErrorCode::kUnavailable || bound == ErrorCode::kPermissionDenied)) return bound;
   }
   for (const addrinfo* item = found.get(); item != nullptr && (sockets_.empty() || !IsWildcard(found->ai_addr));
        item = item->ai_next) {
     const Status bound = bind_one(item->ai_addr, item->ai_addrlen);
-    // A family that this machine does not have is left out, unless nothing remains.
+    // A family that this machine does not have is skipped, unless no socket remains.
     if (!bound.ok() && (bound != ErrorCode::kIoError || (item->ai_next == nullptr && sockets_.empty()))) return bound;
   }
   address_ = address_.WithPort(port);

@@ -9,7 +9,8 @@
 namespace deut {
 namespace {
 
-// kind, commit LSN, sequence; then of an update: timestamp, table, key bytes, value bytes; of a low-water: timestamp.
+// Offsets of an entry's fields: kind, commit LSN, sequence; then for an update: timestamp, table, key bytes, value
+// bytes; for a low-water: timestamp.
 constexpr size_t kLsnAt = 1;
 constexpr size_t kSequenceAt = 9;
 constexpr size_t kTimestampAt = 13;
@@ -23,7 +24,8 @@ bool IsUpdate(LogEntryKind kind) { return kind != LogEntryKind::kLowWater; }
 
 std::string Text(Position position) { return Concat("(", position.commit.value, ", ", position.sequence, ")"); }
 
-// Reads the entry at the front of `bytes`; nullopt if it does not fit into them or its kind is unknown. `*entry_bytes` is its length.
+// Reads the entry at the front of `bytes`, and sets `*entry_bytes` to its length. Returns nullopt if the entry does not
+// fit into `bytes`, or its kind is unknown.
 std::optional<LogEntryView> ReadEntry(std::string_view bytes, size_t* entry_bytes) {
   if (bytes.size() < kLowWaterBytes) return std::nullopt;
   const uint8_t kind = static_cast<uint8_t>(bytes[0]);
@@ -46,7 +48,7 @@ std::optional<LogEntryView> ReadEntry(std::string_view bytes, size_t* entry_byte
   return entry;
 }
 
-// What is wrong with the entry by itself; empty if nothing.
+// Describes the error in an entry alone; empty if there is none.
 std::string Fault(const LogEntryView& entry) {
   if (!IsUpdate(entry.kind)) return "";
   if (entry.timestamp.value == 0) return "timestamp 0 of an update";

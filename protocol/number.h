@@ -1,5 +1,5 @@
-// Numbers as values, for the atomic operations: 64 bits, two's complement, least significant byte first.
-// Thread-safety: pure functions.
+// Numbers as values, for the atomic operations: 64 bits, two's complement, least significant byte first. Thread-safety:
+// pure functions.
 #ifndef PROTOCOL_NUMBER_H_
 #define PROTOCOL_NUMBER_H_
 
@@ -21,7 +21,7 @@ inline std::string EncodeNumber(int64_t number) {
   return bytes;
 }
 
-// Nothing if these bytes are no number.
+// Returns nullopt if the value has another length.
 inline std::optional<int64_t> DecodeNumber(std::string_view bytes) {
   if (bytes.size() != kNumberBytes) return std::nullopt;
   return static_cast<int64_t>(LoadU64(bytes.data()));

@@ -1,7 +1,8 @@
-// OneShotChannel: one-shot transactions of many threads on one stream to a transaction component in another process. What a session's ExecuteOneShot
-// does, but calls do not wait for one another: what several threads ask at the same time travels in one message, and so do the answers.
+// OneShotChannel: one-shot transactions of many threads on one stream to a transaction component in another process. It
+// does what a session's ExecuteOneShot does, but calls do not wait for one another. Calls that several threads make at
+// the same time travel in one message, and so do their answers.
 // Errors: those of GrpcTransactionService (grpc_transaction_service.h).
-// Thread-safety: all methods from any thread.
+// Thread-safety: any thread may call any method.
 #ifndef PROTOCOL_ONE_SHOT_CHANNEL_H_
 #define PROTOCOL_ONE_SHOT_CHANNEL_H_
 
@@ -16,7 +17,7 @@
 
 namespace deut {
 
-// One transaction of a call to a channel; what a session's ExecuteOneShot takes and returns.
+// One transaction of a call to a channel: the arguments and results of a session's ExecuteOneShot.
 struct OneShotTransaction {
   const TransactionOptions* options = nullptr;
   absl::Span<const Operation> operations;
@@ -24,7 +25,7 @@ struct OneShotTransaction {
   Result<CommitAnswer> answer = CommitAnswer();
 };
 
-// About what it takes of a message; at most kMaxSharedOneShotBytes go by a channel.
+// The approximate bytes of the transaction in a message. A channel takes at most kMaxSharedOneShotBytes.
 inline size_t OneShotBytes(const TransactionOptions& options, absl::Span<const Operation> operations) {
   constexpr size_t kFixedBytes = 64;
   size_t bytes = kFixedBytes;
@@ -40,15 +41,15 @@ class OneShotChannel {
  public:
   virtual ~OneShotChannel() = default;
 
-  // Whether calls can be made now. If not, it sets out to make that so, and meanwhile there are sessions; a server that does not know such streams
-  // never makes it so.
+  // Whether calls can be made now. If not, Ready starts an attempt to open the stream; the caller uses sessions
+  // meanwhile. With a server that does not know such streams it always returns false.
   virtual bool Ready() = 0;
 
-  // No transaction that is begun here from now on has a timestamp below this. Sends nothing.
+  // A lower bound of the timestamps of all transactions that will begin here. Sends nothing.
   virtual Timestamp not_before() const = 0;
 
-  // Runs the transactions, each by itself and side by side, and waits for all answers; one that is too large is refused (INVALID_ARGUMENT). False:
-  // nothing was done, as it is not ready.
+  // Runs the transactions concurrently, each by itself, and waits for all answers. A transaction that is too large is
+  // refused (INVALID_ARGUMENT). False: nothing was done, because the channel is not ready.
   virtual bool Execute(absl::Span<OneShotTransaction> transactions, Deadline deadline) = 0;
 };
 

@@ -38,8 +38,8 @@ void OneShotHandler::Work() {
   Release();
 }
 
-// Another thread for the same stream. It has a reference: who ends the stream is inside the call until End has returned, which may be after the peer
-// was told.
+// Brings another thread to the stream. That thread holds a reference: a thread that ends the stream is inside the call
+// until End has returned, which may be after the peer was told.
 OneShotHandler::Posted OneShotHandler::Post(std::function<void()> work) {
   if (!place_.TryBeginWork()) return Posted::kNo;
   Retain();

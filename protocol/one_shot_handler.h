@@ -1,5 +1,5 @@
-// OneShotHandler: one stream of one-shot transactions on the server: joins the stream (rpc_call.h) and its workers (one_shot_workers.h).
-// Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
+// OneShotHandler: one stream of one-shot transactions on the server. It joins the stream (rpc_call.h) with its workers
+// (one_shot_workers.h). Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
 #ifndef PROTOCOL_ONE_SHOT_HANDLER_H_
 #define PROTOCOL_ONE_SHOT_HANDLER_H_
 
@@ -20,7 +20,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
                              private OneShotWorkers::Stream,
                              private OneShotWorkers::Threads {
  public:
-  // Asks gRPC for the next such call: `request(context, stream, tag)`.
+  // Asks gRPC for the next such call, with `request(context, stream, tag)`.
   using Request =
       std::function<void(grpc::ServerContext* context,
                          grpc::ServerAsyncReaderWriter<wire::OneShotAnswers, wire::OneShotCalls>* stream, void* tag)>;
@@ -35,7 +35,8 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   void OnRead(bool ok) override;
   void OnWritten(bool ok) override;
 
-  // The thread's; the stream is at work.
+  // Passes a message to the workers, on the thread that read it or on a posted one. The stream counts as at work
+  // meanwhile.
   void Work();
 
   void StartRead(wire::OneShotCalls* message) override;
@@ -51,7 +52,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   StreamQuota::Place place_;
   std::unique_ptr<PeerService> service_;
   std::optional<OneShotWorkers> workers_;
-  wire::OneShotCalls* message_ = nullptr;  // where what is being read belongs
+  wire::OneShotCalls* message_ = nullptr;  // the workers' message, into which the next read goes
 };
 
 }  // namespace deut

@@ -16,49 +16,50 @@
 namespace deut {
 namespace {
 
-// Answers that wait for the writer beyond this stop those who have more.
+// When more bytes of answers than this wait for the writer, threads that have more answers stop.
 constexpr size_t kMaxReadyBytes = 4 * kAnswerMessageBytes;
 constexpr size_t kBatchesKept = 4;
-// What an answer counts for apart from its results.
+// The bytes for which an answer counts, apart from its results.
 constexpr size_t kAnswerBytes = 32;
-// Calls that are looked at together for what their reads need.
+// The most calls whose reads are examined together.
 constexpr size_t kMostLookedAt = 128;
-// When a DC has not answered what was read ahead in time, nothing is for so long: each call that was held back asks again.
+// After a prefetch that the DC did not answer in time, there is none for this long: each held-back call asks again.
 constexpr Duration kAfterVain = milliseconds(100);
-// A wait for the disk ends at least so often, for those whose time is up meanwhile. Not soon: who has little time does not himself write what he
-// waits for (RedoLog::WaitDurable).
+// A wait for the disk ends at least this often, for calls whose deadline passes meanwhile. It is not short: a caller
+// with little time does not write the log itself (RedoLog::WaitDurable).
 constexpr Duration kLookAtDeadlines = seconds(2);
 
 }  // namespace
 
-// A thread's session, buffers and answers.
+// The session, buffers and answers of one thread.
 class OneShotWorkers::Worker {
  public:
   explicit Worker(OneShotWorkers& owner) : owner_(owner), hand_over_([this] { HandOver(); }) {}
 
   // Runs one call and gathers its answer.
   void RunCall(const wire::OneShotCall& call, Deadline deadline, std::unique_ptr<BegunOneShot> begun);
-  // The call that has just ended had put another in this thread's place.
+  // True: the call that has just ended brought another thread in this thread's place.
   bool TakeBehind() { return std::exchange(behind_, false); }
 
-  // True: its reads need something that the session will ask for; it is held back. It may be begun for that.
+  // True: the call's reads need the DC, the session will ask for them, and the call is held back. It may be begun for
+  // that.
   bool WantReads(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun);
 
   Answers answers;
   std::vector<Unacknowledged::Answer> unacknowledged;
   std::unique_ptr<TransactionSession> session;
   Duration patience = Duration(0);  // of the call that it runs
-  MonotonicTime since;              // it has not looked after its queue's length
+  MonotonicTime since;              // the last time that it looked at the queue's length
   const std::function<void()>& hand_over() const { return hand_over_; }
 
  private:
   Result<CommitAnswer> Execute(const wire::OneShot& one_shot, Deadline deadline, Lsn* durable_at,
                                std::unique_ptr<BegunOneShot> begun);
-  // Before a wait.
+  // Runs before a wait.
   void HandOver();
   wire::SessionAnswer* NewAnswer(uint64_t id);
   void AddResults(uint64_t id, wire::SessionAnswer** answer);
-  // The last answer, which is whole, is not to be shown yet.
+  // Moves the last answer, which is complete, out of `answers`, because it must not be shown yet.
   void Withhold(const Result<CommitAnswer>& commit, Lsn durable_at, Deadline deadline);
 
   OneShotWorkers& owner_;
@@ -67,7 +68,7 @@ class OneShotWorkers::Worker {
   TransactionOptions options_;
   std::vector<Operation> operations_;
   std::vector<OperationResult> results_;
-  size_t bytes_before_ = 0;  // of answers, before the last one
+  size_t bytes_before_ = 0;  // bytes of `answers` before the last one
 };
 
 void OneShotWorkers::Worker::HandOver() {
@@ -84,7 +85,7 @@ void OneShotWorkers::Worker::HandOver() {
         owner_.StartReadLocked();
       }
     }
-    // There is nobody who would run them.
+    // No thread would run the begun calls, so they end.
     if (owner_.running_ == 0) owner_.EndBegunLocked();
     owner_.WriteLocked();
   }
@@ -97,9 +98,9 @@ bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call, std::uniqu
     if (!fresh.ok()) return false;
     session = std::move(fresh).value();
   }
-  // Reading ahead can cost others an abort, which a snapshot never does.
+  // A prefetch can cost other transactions an abort, which a snapshot never does.
   if (call.one_shot().begin().isolation() == wire::SNAPSHOT) return false;
-  // Who asks for nonsense is told when it is run.
+  // An invalid call gets its error when it is run.
   if (!FromWire(call.one_shot().operations(), &operations_).ok() || operations_.empty()) return false;
   if (operations_.front().kind == OperationKind::kScan && FromWire(call.one_shot().begin(), &options_).ok()) {
     *begun = session->BeginAhead(options_, operations_);
@@ -150,7 +151,7 @@ void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline dea
   wire::SessionAnswer* answer = NewAnswer(call.id());
   AddResults(call.id(), &answer);
   if (!commit.ok()) answer->set_timestamp(RefusedAt(results_).value);
-  results_.clear();  // they may be many; the worker may be idle for long
+  results_.clear();  // there may be many, and the worker may be idle for long
   if (commit.ok()) {
     answer->set_timestamp(commit->timestamp.value);
     answer->set_commit_lsn(commit->commit_lsn.value);
@@ -222,7 +223,7 @@ void OneShotWorkers::OpenLocked(std::unique_ptr<Batch> first) {
   opened_ = true;
   refused_ = !status.ok();
   if (refused_) ToWire(status, opened.mutable_status());
-  // Nothing else goes into that message.
+  // The size makes sure that no other answer joins this message.
   ready_.push_back({.message = std::move(opened), .bytes = kAnswerMessageBytes});
   ready_bytes_ += kAnswerMessageBytes;
   spare_.push_back(std::move(own));
@@ -264,10 +265,11 @@ void OneShotWorkers::Work() {
     DoneLocked(item.batch);
     if (now - worker.since < options_.share_after || BegunLocked() != 0) continue;
     worker.since = now;
-    // What is answered does not wait for the rest of a long queue.
+    // Finished answers do not wait for the rest of a long queue.
     PublishLocked(worker);
     WriteLocked();
-    // Nor does what is to become durable wait for it: somebody has to ask for that, and takes up the queue again afterwards.
+    // Commits that are to become durable do not wait for it either. A thread must ask for that, and takes up the queue
+    // again afterwards.
     if (NeedsAcknowledgerLocked() && (OthersCanRunLocked() || unacknowledged_.bytes() > kMaxReadyBytes)) {
       AcknowledgeLocked(worker);
       worker.since = runtime_.Now();
@@ -295,7 +297,7 @@ void OneShotWorkers::LookAheadLocked(Worker& worker) {
     queue_.pop_front();
   }
   absl::Span<Item> items = absl::MakeSpan(looked);
-  // Alone it asks as it goes.
+  // A single call sends its own reads when it is run.
   if (looked.size() > 1 && runtime_.Now() >= no_reads_ahead_until_) {
     mutex_.Unlock();
     Deadline until = runtime_.Now() + options_.hold_back;
@@ -317,8 +319,8 @@ void OneShotWorkers::LookAheadLocked(Worker& worker) {
   QueueFirstLocked(items);
 }
 
-// A session that reads ahead holds back the low-water, so its thread does nothing else until that has ended: whatever it ran might wait, for its own
-// end even, as a snapshot does that wants to be later than it.
+// A session that prefetches holds back the low-water. So its thread does nothing else until the prefetch has ended. Any
+// call it ran might wait for that end, such as a snapshot that wants to be later than it.
 void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
   const Duration patience = PatienceLocked(worker);
   mutex_.Unlock();
@@ -340,7 +342,7 @@ Duration OneShotWorkers::PatienceLocked(const Worker& worker) const {
 
 void OneShotWorkers::QueueFirstLocked(absl::Span<Item> items) {
   if (over_) {
-    // As EndLocked does with what is queued.
+    // Drops them, as EndLocked drops queued calls.
     for (const Item& item : items) --item.batch->left;
     return;
   }
@@ -363,7 +365,7 @@ void OneShotWorkers::EndBegunLocked() {
 void OneShotWorkers::AcknowledgeLocked(Worker& worker) {
   acknowledging_ = true;
   const Lsn first = unacknowledged_.first();
-  // Answers that are added meanwhile have deadlines, too.
+  // Answers that are added meanwhile have deadlines, too. kLookAtDeadlines bounds the wait for them.
   const Deadline deadline = std::min(unacknowledged_.EarliestDeadline(), Deadline(runtime_.Now() + kLookAtDeadlines));
   mutex_.Unlock();
   const Result<Lsn> durable = [&] {
@@ -387,7 +389,7 @@ bool OneShotWorkers::Rest(Worker& worker) {
   PublishLocked(worker);
   WriteLocked();
   if (over_) return false;
-  if (!queue_.empty()) return true;  // while it was unlocked
+  if (!queue_.empty()) return true;  // a message came while the mutex was unlocked
   if (NeedsAcknowledgerLocked()) {
     AcknowledgeLocked(worker);
     return true;
@@ -443,7 +445,7 @@ void OneShotWorkers::PublishLocked(Worker& worker) {
   worker.answers = Answers();
 }
 
-// Small messages go together.
+// Joins small messages into one.
 void OneShotWorkers::WriteLocked() {
   if (over_) {
     ready_.clear();
@@ -476,12 +478,12 @@ void OneShotWorkers::WriteDone(bool ok) {
   written_.NotifyAll(runtime_);
   if (!ok || (refused_ && ready_.empty())) EndLocked(Status::Ok());
   WriteLocked();
-  // Nobody may have read for want of room.
+  // Reading may have stopped because there was no room.
   if (running_ == 0 && queue_.empty() && RoomLocked()) StartReadLocked();
   UnlockAndFinish();
 }
 
-// Who waits here runs nothing.
+// A thread that waits here runs nothing, so begun calls end first.
 void OneShotWorkers::AwaitRoomLocked() {
   while (!over_ && !RoomLocked()) {
     EndBegunLocked();
@@ -494,7 +496,7 @@ void OneShotWorkers::EndLocked(Status reason) {
   if (over_) return;
   over_ = true;
   reason_ = std::move(reason);
-  // What was not begun is not; nobody would hear of it.
+  // Calls that have not begun are dropped, because their client would not learn of them.
   for (const Item& item : queue_) --item.batch->left;
   queue_.clear();
   unacknowledged_.Clear();

@@ -1,4 +1,5 @@
-// A stream's peer without gRPC, and workers on it that run on a scripted service: what tests of OneShotWorkers have in common.
+// The common parts of the tests of OneShotWorkers: a stream's peer without gRPC, and workers that run on a scripted
+// service.
 #ifndef PROTOCOL_ONE_SHOT_WORKERS_FIXTURE_H_
 #define PROTOCOL_ONE_SHOT_WORKERS_FIXTURE_H_
 
@@ -25,7 +26,7 @@
 
 namespace deut {
 
-// A thread for each piece of work.
+// Starts a thread for each piece of work.
 class FakeThreads final : public OneShotWorkers::Threads {
  public:
   explicit FakeThreads(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
@@ -38,7 +39,7 @@ class FakeThreads final : public OneShotWorkers::Threads {
   void BeforeBlocking() override { blocked_.fetch_add(1); }
   bool MayHaveDelay() override { return true; }
   int blocked() const { return blocked_.load(); }
-  // REQUIRES: nothing posts any more.
+  // REQUIRES: nothing is posted any more.
   void Join() {
     std::vector<std::unique_ptr<Thread>> threads;
     MutexLock lock(mutex_);
@@ -53,7 +54,8 @@ class FakeThreads final : public OneShotWorkers::Threads {
   std::vector<std::unique_ptr<Thread>> threads_ DEUT_GUARDED_BY(mutex_);
 };
 
-// A peer: what it sends is read in order, what it is sent is kept. Reads and writes end on threads of their own.
+// A peer. Its messages are read in order, and it keeps the messages that it gets. Reads and writes end on threads of
+// their own.
 class FakeStream : public OneShotWorkers::Stream {
  public:
   explicit FakeStream(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
@@ -79,7 +81,7 @@ class FakeStream : public OneShotWorkers::Stream {
     stuck_ = nothing;
     MoveLocked();
   }
-  // Waits until all parts of the answer to `id` are there, together.
+  // Waits until all parts of the answer to `id` have come, and returns them merged.
   wire::SessionAnswer Answer(uint64_t id) {
     MutexLock lock(mutex_);
     while (finished_.count(id) == 0) changed_.Wait(mutex_);
@@ -113,7 +115,7 @@ class FakeStream : public OneShotWorkers::Stream {
     return incoming_.size();
   }
 
-  // How the workers ended the stream, once they have.
+  // Waits until the workers have ended the stream, and returns the reason.
   Status Ended() {
     MutexLock lock(mutex_);
     while (!ended_) changed_.Wait(mutex_);
@@ -145,7 +147,7 @@ class FakeStream : public OneShotWorkers::Stream {
   }
 
  private:
-  // Ends the read and the write if they can.
+  // Ends the read and the write if they can end.
   void MoveLocked() DEUT_REQUIRES(mutex_) {
     changed_.NotifyAll(runtime_);
     if (reading_ != nullptr && (!incoming_.empty() || over_)) {
@@ -192,7 +194,7 @@ class FakeStream : public OneShotWorkers::Stream {
   std::map<uint64_t, int> finished_ DEUT_GUARDED_BY(mutex_);
 };
 
-// A stream and its workers, which start with it; ended by its destructor.
+// A stream and its workers, which start with it. Its destructor ends it.
 class PlayedStream final : public FakeStream {
  public:
   PlayedStream(Runtime& runtime, TransactionService& service, const OneShotWorkers::Options& options)
@@ -203,7 +205,7 @@ class PlayedStream final : public FakeStream {
     HangUp();
     (void)WaitForEnd();
   }
-  // How the workers ended it.
+  // Returns the reason with which the workers ended the stream.
   Status WaitForEnd() {
     Status reason = Ended();
     threads_.Join();

@@ -1,5 +1,6 @@
-// PeerService: a transaction service as the client of one stream or call may use it, by the rights of its certificate (rights_service.h).
-// Thread-safety: For from any thread; a PeerService as its service. Ownership: borrows the service; PeerServices outlives what it makes.
+// PeerService: a transaction service restricted to the rights that a client has by its certificate (rights_service.h),
+// for one stream or call. Thread-safety: any thread may call For; a PeerService is as thread-safe as its service.
+// Ownership: borrows the service; a PeerServices outlives the objects that it makes.
 #ifndef PROTOCOL_PEER_SERVICE_H_
 #define PROTOCOL_PEER_SERVICE_H_
 
@@ -31,7 +32,7 @@ class PeerService {
 
 class PeerServices {
  public:
-  // `access`: null: everybody may everything.
+  // `access`: null means that every client has all rights.
   PeerServices(TransactionService& service, std::shared_ptr<const AccessControl> access)
       : service_(service), access_(std::move(access)) {}
 

@@ -1,10 +1,10 @@
-// RecordBatch: records of one answer in one contiguous buffer. The DC fills it, the wire carries it as it is, and readers get
-// views into it. Records stand in the order of the scan (ascending or descending keys).
+// RecordBatch: the records of one answer in one contiguous buffer. The DC fills it, a message carries the bytes
+// unchanged, and readers get views into it. The records are in the order of the scan (ascending or descending keys).
 //
 // Grammar (little-endian):
 //   batch  := record*
 //   record := key_bytes:u16 value_bytes:u32 timestamp:u64 sequence:u32 key value
-// Bytes from a peer are checked once, by Parse; iteration afterwards trusts them.
+// Parse checks bytes from a peer once. Iteration afterwards trusts them.
 // Thread-safety: none of its own. Ownership: owns the buffer; views live until the next change of the batch.
 #ifndef PROTOCOL_RECORD_BATCH_H_
 #define PROTOCOL_RECORD_BATCH_H_
@@ -32,26 +32,27 @@ class RecordBatch {
  public:
   static constexpr size_t kHeaderBytes = 18;
 
-  // CORRUPTION if `bytes` is not a batch (lengths beyond the end, key of 0 or over kMaxKeyBytes, value over kMaxValueBytes).
+  // CORRUPTION if `bytes` is no batch (a length beyond the end, a key of 0 or over kMaxKeyBytes bytes, a value over
+  // kMaxValueBytes).
   static Result<RecordBatch> Parse(std::string bytes);
 
   void Append(std::string_view key, std::string_view value, Version version);
-  // Appends `count` records that are already in the format, none of them later than `newest`. REQUIRES: they are.
+  // Appends `count` records. REQUIRES: `records` has the format above, and no record has a timestamp above `newest`.
   void AppendRun(std::string_view records, size_t count, Timestamp newest);
   void Clear();
-  // So many bytes, in all, will fit without another buffer.
+  // Makes room for `bytes` in total, so that appending up to there does not allocate.
   void Reserve(size_t bytes) { bytes_.reserve(bytes); }
 
   size_t size() const { return count_; }
   bool empty() const { return count_ == 0; }
   const std::string& bytes() const { return bytes_; }
-  // No record's timestamp is above this; there may be none that has it.
+  // An upper bound of the records' timestamps. Perhaps no record has it.
   Timestamp newest() const { return newest_; }
 
-  // HOT PATH: a reader's loop over millions of records is this and what it does with them.
+  // HOT PATH: a reader of millions of records spends its time here.
   class Iterator {
    public:
-    // `from`: bytes before the first record to be shown. REQUIRES: one begins there, or the batch ends.
+    // `from`: offset of the first record to show. REQUIRES: a record begins there, or the batch ends there.
     explicit Iterator(const RecordBatch& batch, size_t from = 0)
         : next_(batch.bytes_.data() + from), end_(batch.bytes_.data() + batch.bytes_.size()) {
       Read();

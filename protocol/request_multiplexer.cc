@@ -142,7 +142,8 @@ void RequestMultiplexer::Answered(wire::DataAnswers* answers) {
 }
 
 void RequestMultiplexer::EndCompleting() {
-  // Raise, then look; Abandon does it the other way round: either it is seen here, or it sees the new number.
+  // This thread raises completing_, then reads abandoners_. Abandon does it in the other order. So either this thread
+  // sees the abandoner and wakes it, or the abandoner sees the new number.
   completing_.fetch_add(1, std::memory_order_seq_cst);
   if (abandoners_.load(std::memory_order_seq_cst) != 0) runtime_.WakeAll(completing_);
 }

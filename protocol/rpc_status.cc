@@ -48,7 +48,7 @@ ErrorCode CodeFromRpc(grpc::StatusCode code) {
     case grpc::StatusCode::UNIMPLEMENTED:
       return ErrorCode::kVersionMismatch;  // a call that the peer does not know
     default:
-      // Cancelled by a peer that stops, reset by one that dies, and everything else that says only that the connection is no more.
+      // A peer that stops cancels, a peer that dies resets. All other codes say only that the connection is lost.
       return ErrorCode::kUnavailable;
   }
 }

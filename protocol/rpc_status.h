@@ -1,5 +1,6 @@
-// Between gRPC's status of a call or stream and ours. Ours of single items travel inside messages (types.proto); what stands here is the
-// end of a whole call: connections that break, peers that are refused, messages that are too large.
+// Conversions between the gRPC status of a whole call or stream and our Status. The status of a single item travels
+// inside messages (types.proto). The end of a whole call reports a broken connection, a refused peer or a message that
+// is too large.
 // Thread-safety: pure functions.
 #ifndef PROTOCOL_RPC_STATUS_H_
 #define PROTOCOL_RPC_STATUS_H_
@@ -14,16 +15,16 @@
 
 namespace deut {
 
-// For the end of a call by the server. Codes that gRPC has no word for become FAILED_PRECONDITION.
-// Trailing metadata of a stream that its server has ended without having run anything since its last answer.
+// Key of the trailing metadata with which a server says that it has run nothing on the stream since its last answer.
 inline constexpr char kNothingRunKey[] = "deut-nothing-run";
 
+// For a server that ends a call. Codes that gRPC does not have become FAILED_PRECONDITION.
 grpc::Status ToRpcStatus(const Status& status);
 
-// What a call that ended like this means to its caller; `peer` says with whom, for the message. OK stays OK.
+// What the end of a call means to its caller. `peer` names the other side in the message. OK stays OK.
 Status FromRpcStatus(const grpc::Status& status, std::string_view peer);
 
-// The same moment on gRPC's clock.
+// Convert a moment between our clock and gRPC's clock.
 gpr_timespec ToRpcTime(Runtime& runtime, Deadline deadline);
 Deadline FromRpcTime(Runtime& runtime, gpr_timespec deadline);
 

@@ -8,7 +8,7 @@
 namespace deut {
 namespace {
 
-// In place of an answer that cannot be given; its results stay, as they would for any transaction that fails at its commit.
+// Replaces an answer that cannot be given. Its results stay, as for any transaction that fails at its commit.
 void Refuse(const Status& failed, Unacknowledged::Answer* answer) {
   wire::SessionAnswer* const said = answer->message.mutable_answer();
   const uint64_t lsn = said->commit_lsn();

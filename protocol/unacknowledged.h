@@ -1,5 +1,6 @@
-// Unacknowledged: answers to one-shot transactions that have committed, and are not to be shown before the log is durable up to some position (D1),
-// the first position first. Thread-safety: none.
+// Unacknowledged: answers to one-shot transactions that have committed, but must not be shown before the log is durable
+// up to some position (D1). The answer with the first position comes first. Thread-safety: none. Ownership: owns the
+// answers.
 #ifndef PROTOCOL_UNACKNOWLEDGED_H_
 #define PROTOCOL_UNACKNOWLEDGED_H_
 
@@ -17,22 +18,23 @@ namespace deut {
 class Unacknowledged {
  public:
   struct Answer {
-    Lsn at;  // what has to be durable
+    Lsn at;  // log position that must become durable
     Deadline deadline;
-    bool wrote = false;  // if it does not become durable, nobody knows what will be after a restart
-    size_t bytes = 0;    // about what it takes
+    bool wrote = false;  // if the commit does not become durable, its outcome after a restart is unknown
+    size_t bytes = 0;    // approximately
     wire::OneShotAnswer message = {};
   };
 
   bool empty() const { return answers_.empty(); }
   size_t bytes() const { return bytes_; }
-  // REQUIRES: not empty, also of EarliestDeadline.
+  // REQUIRES, also of EarliestDeadline: it is not empty.
   Lsn first() const { return answers_.front().at; }
   Deadline EarliestDeadline() const;
 
   void Add(Answer answer);
-  // Hands over what can be answered by now: all below `durable`; if that is an error, those whose deadline has passed, and, unless it is that of a
-  // deadline, all the others as well: with a status in place of what they were to say.
+  // Hands over the answers that can be given by now. If `durable` is a position: those below it. If it is an error, the
+  // status replaces the answer: of those whose deadline has passed, and, unless the error is DEADLINE_EXCEEDED, of all
+  // others.
   void Take(const Result<Lsn>& durable, MonotonicTime now,
             absl::FunctionRef<void(wire::OneShotAnswer* answer, size_t bytes)> take);
   void Clear();
@@ -40,7 +42,7 @@ class Unacknowledged {
  private:
   static bool Later(const Answer& a, const Answer& b) { return a.at > b.at; }
 
-  std::vector<Answer> answers_;  // a heap: the first position in front
+  std::vector<Answer> answers_;  // a heap with the first position in front
   size_t bytes_ = 0;
 };
 
