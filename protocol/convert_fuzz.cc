@@ -1,4 +1,5 @@
-// Whatever bytes arrive as a message: conversion returns a status or a value that fits the limits, and what was accepted converts back.
+// Fuzzes conversion. For any bytes as a message, it returns an error, or a value that fits the limits; an accepted
+// value converts back.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -50,7 +51,7 @@ void StreamMessages(const std::string& bytes) {
     if (FromWire(request.mutable_batch(), &batch).ok()) {
       for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) DEUT_CHECK(it.entry().position <= batch.to);
     }
-    // The checksum keeps the fuzzer out of what lies behind it.
+    // The checksum would keep the fuzzer out of the code behind it, so this repairs it.
     wire::ApplyLogRequest again;
     if (again.ParseFromString(bytes)) {
       LogBatch unchecked{.from = FromWire(again.batch().from()),
@@ -132,7 +133,7 @@ void ControlMessages(const std::string& bytes) {
   if (hello.ParseFromString(bytes)) (void)FromWire(hello, &request).ok();
 }
 
-// Valid messages, to start from: random bytes alone seldom get past the parser.
+// Valid messages to start from, because random bytes alone seldom get past the parser.
 std::vector<std::string> ValidMessages() {
   std::vector<std::string> all;
   wire::DataRequests requests;
@@ -198,7 +199,7 @@ std::vector<std::string> ValidMessages() {
   return all;
 }
 
-// The input as a list of changes (place, new byte) to one of them.
+// Takes the input as a list of changes (place, new byte) to one of the valid messages.
 std::string Changed(const uint8_t* data, size_t size) {
   static const std::vector<std::string> valid = ValidMessages();
   std::string bytes = valid[data[0] % valid.size()];

@@ -1,4 +1,4 @@
-// Any text as an address: refused with INVALID_ARGUMENT, or written and understood again as the same.
+// Fuzzes Address: any text is refused with INVALID_ARGUMENT, or is written and parsed again to the same address.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Any bytes as the entries of a batch: refused, or every entry lies inside them and appends to the same bytes again.
+// Fuzzes LogBatch: any bytes are refused, or every entry lies inside them and appends to the same bytes again.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Any bytes as a batch of records: refused, or every record lies inside them and appends to the same bytes again.
+// Fuzzes RecordBatch: any bytes are refused, or every record lies inside them and appends to the same bytes again.
 #include <cstddef>
 #include <cstdint>
 #include <string>

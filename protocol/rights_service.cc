@@ -25,27 +25,28 @@ Status Refuse(const Principal& principal, TableAccess access, const std::string&
                     " the table ", table);
 }
 
-// The names that ListTables shows.
+// Whether ListTables shows the name.
 bool Sees(const Principal& principal, std::string_view table) {
   return principal.May(TableAccess::kRead, table) || principal.May(TableAccess::kWrite, table) ||
          principal.May(TableAccess::kMake, table);
 }
 
-// What an operation needs. A scan that announces updates keeps others from its range, as a write does.
+// The access that an operation needs. A scan that announces updates keeps others from its range, as a write does.
 TableAccess NeededFor(const Operation& operation) {
   if (operation.kind == OperationKind::kGet) return TableAccess::kRead;
   if (operation.kind == OperationKind::kScan && !operation.for_update) return TableAccess::kRead;
   return TableAccess::kWrite;
 }
 
-// The rights of one peer to tables by their ids. Names are looked up once for each id: a table keeps its name, and no id is used twice (T1).
+// The rights of one peer to tables by their ids. It looks a name up only once for each id, because a table keeps its
+// name and no id is reused (T1).
 class TableRights {
  public:
   TableRights(TransactionService& service, const AccessControl& access, std::vector<std::string> names)
       : service_(service), access_(access), names_(std::move(names)) {}
 
   Status Check(TableId table, TableAccess access) {
-    // The generation first: what is replaced after it was read is seen by the next check.
+    // The generation is read first, so that the next check sees a replacement that comes after this read.
     if (const uint64_t now = access_.generation(); now != generation_) [[unlikely]] {
       generation_ = now;
       principal_ = access_.current()->Find(names_);
@@ -67,7 +68,7 @@ class TableRights {
   }
 
   Status Check(const Operation& operation) { return Check(operation.table, NeededFor(operation)); }
-  // *at: which operation is refused.
+  // *at: the index of the refused operation.
   Status Check(absl::Span<const Operation> operations, size_t* at) {
     for (*at = 0; *at < operations.size(); ++*at) DEUT_RETURN_IF_ERROR(Check(operations[*at]));
     return Status::Ok();
@@ -86,7 +87,7 @@ class TableRights {
   TransactionService& service_;
   const AccessControl& access_;
   const std::vector<std::string> names_;
-  uint64_t generation_ = 0;  // of what follows; none has this
+  uint64_t generation_ = 0;  // of the fields below; no generation has the value 0
   Principal principal_;
   bool read_everywhere_ = false, write_everywhere_ = false;
   absl::flat_hash_map<uint64_t, Known> known_;
@@ -136,7 +137,7 @@ class RightsSession final : public TransactionSession {
     DEUT_RETURN_IF_ERROR(CheckOneShot(options, operations, results));
     return session_->ExecuteOneShotAhead(options, operations, results, deadline, durable_at, std::move(begun));
   }
-  // Hints: what is refused when it is run is not prepared, either.
+  // These are hints only. An operation that would be refused when it is run is not prepared.
   bool WantReads(absl::Span<const Operation> operations) override {
     size_t at = 0;
     return rights_.Check(operations, &at).ok() && session_->WantReads(operations);
@@ -160,7 +161,7 @@ class RightsSession final : public TransactionSession {
     return CheckAll(operations, results);
   }
 
-  // Called before any operation is run. If one is refused, the results say which and why.
+  // Runs before any operation. If one is refused, the results say which one and why.
   Status CheckAll(absl::Span<const Operation> operations, std::vector<OperationResult>* results) {
     size_t at = 0;
     Status refused = rights_.Check(operations, &at);

@@ -1,10 +1,11 @@
-// RightsService: a transaction service as one peer may use it: another service, behind the rights of the peer's certificate (authorization.h).
-// Every operation is checked before it reaches the service: reads and scans need the right to read its table, all others (a scan that announces
-// updates, a declared key) the right to write it. A refusal is PERMISSION_DENIED and names the table, by its id if the peer has
-// no right to it at all; nothing was changed. A refused
-// operation aborts its transaction. A table that is not there is NOT_FOUND for every peer.
-// Rights that are replaced meanwhile hold from the next call on.
-// Thread-safety: the service from any thread; a session as any. Ownership: borrows the service and the rights; sessions must not outlive them.
+// RightsService: a transaction service restricted to the rights of one peer's certificate (authorization.h). It checks
+// every operation, then passes it to another service. Reads and scans need the right to read their table. All others,
+// such as a scan that announces updates or a declared key, need the right to write it.
+// A refusal is PERMISSION_DENIED and changes nothing. It names the table, by its id if the peer has no right to it at
+// all. A refused operation aborts its transaction. A missing table is NOT_FOUND for every peer. After rights are
+// replaced, the next call uses the new ones.
+// Thread-safety: any thread may use the service; a session is like any other. Ownership: borrows the service and the
+// rights; sessions must not outlive them.
 #ifndef PROTOCOL_RIGHTS_SERVICE_H_
 #define PROTOCOL_RIGHTS_SERVICE_H_
 
@@ -21,7 +22,7 @@ namespace deut {
 
 class RightsService final : public TransactionService {
  public:
-  // `names` are those of the peer's certificate.
+  // `names` are the names in the peer's certificate.
   RightsService(TransactionService& service, const AccessControl& access, std::vector<std::string> names)
       : service_(service), access_(access), names_(std::move(names)) {}
 
@@ -35,10 +36,10 @@ class RightsService final : public TransactionService {
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
   Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;
-  // Only tables that the peer has a right to.
+  // Lists only tables to which the peer has a right.
   Result<std::vector<TableInfo>> ListTables(Deadline deadline) override;
   Result<ServiceStatus> GetStatus(Deadline deadline) override { return service_.GetStatus(deadline); }
-  // Needs the right to make all tables, because the caches serve all of them.
+  // Needs the right to create all tables, because the caches serve all of them.
   Status DropCaches(Deadline deadline) override;
 
  private:

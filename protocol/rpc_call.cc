@@ -14,7 +14,8 @@ RpcCallBase::RpcCallBase(Runtime& runtime, RpcExecutor& executor, StreamWatchdog
 void RpcCallBase::Taken(bool ok) {
   DEUT_POINT("rpc_call.taken");
   if (!ok) {
-    // The server has shut down before a call came; nothing else of it is under way, nor will be.
+    // The server has shut down before a call came. So neither `ended` nor the finish will come, and their references
+    // are dropped.
     references_.fetch_sub(2, std::memory_order_relaxed);
     return;
   }

@@ -1,15 +1,17 @@
-// RpcCall: one bidirectional stream of a server whose events an executor runs (rpc_executor.h). A derived class is a state machine. It is told when
-// its call has come, when a message was read, and that it is over; it deletes itself when nothing of it is under way any more.
+// RpcCall: one bidirectional stream of a server, whose events an executor runs (rpc_executor.h). A derived class is a
+// state machine. RpcCall tells it when its call has come, when a message was read, and when the call is over. The
+// object deletes itself when no operation of it is in flight any more.
 //
 // Life: wanted (gRPC will fill it in) -> taken -> ending -> gone.
-//   OnTaken once the call is there; then, for each StartRead, OnRead. After OnRead(false), or whenever it likes, the call Ends; nothing is read or
-//     written from then on, and the peer is told the status.
-//   At most one of OnTaken and OnRead runs at a time; OnWritten may run beside them, on another thread.
-// Writes: one at a time. Write can wait for the one before, on a thread of the executor. A peer that takes nothing for the watchdog's limit loses
-//   its call, so no wait lasts longer.
-// References: one for each operation that is under way, its handler included, and one until the peer has been told how the call ends. Whoever gives
-//   up the last deletes the call. The end is started once, when no write is under way. A call that was taken has to End.
-// Thread-safety: End and Write from any thread that has a reference, or holds off the call's destruction otherwise.
+// OnTaken runs once the call has come, and OnRead once for each StartRead. The derived class calls End after
+// OnRead(false), or at any other time. From then on nothing is read or written, and the peer gets the status. At most
+// one of OnTaken and OnRead runs at a time. OnWritten may run at the same time, on another thread.
+// Writes: one at a time. Write can wait for the previous one, on a thread of the executor. A peer that takes nothing
+// for the watchdog's limit loses its call, so no wait lasts longer.
+// References: each operation in flight holds one, until its handler has returned, and one exists until the peer has
+// been told the end. The thread that releases the last one deletes the call. The end starts once, when no write is in
+// flight. A call that was taken must End.
+// Thread-safety: a thread may call End and Write if it holds a reference, or prevents the call's destruction otherwise.
 // Ownership: owns itself; borrows executor and watchdog, which outlive it.
 #ifndef PROTOCOL_RPC_CALL_H_
 #define PROTOCOL_RPC_CALL_H_
@@ -28,27 +30,27 @@ namespace deut {
 
 class RpcCallBase {
  private:
-  const RpcCallPresence presence_;  // first, see there
+  const RpcCallPresence presence_;  // must be the first member: see RpcCallPresence
 
  public:
   RpcCallBase(const RpcCallBase&) = delete;
   RpcCallBase& operator=(const RpcCallBase&) = delete;
 
-  // Tells the peer, once what is being written is. The first status stays.
+  // Tells the peer the status once the present write has ended. Only the first status counts.
   void End(const grpc::Status& status);
 
  protected:
   RpcCallBase(Runtime& runtime, RpcExecutor& executor, StreamWatchdog& watchdog);
   virtual ~RpcCallBase() = default;
 
-  // The call is there; another one can be wanted in its place. Must not block; nor must OnWritten.
+  // The call has come; another one may be wanted in its place. OnTaken and OnWritten must not block.
   virtual void OnTaken() = 0;
-  // A message was read, or (not ok) there will be none any more.
+  // A message was read, or (not ok) there will be no other one.
   virtual void OnRead(bool ok) = 0;
-  // A write is over and no other has begun.
+  // A write has ended, and no other has begun.
   virtual void OnWritten(bool /*ok*/) {}
-  // The peer has hung up, or has been told how the call ends. Beside the others, on any thread, perhaps before OnTaken. Must not block.
-  // A call that reads learns of it by OnRead(false), too.
+  // The peer has hung up, or has been told how the call ends. It may run at the same time as the others, on any thread,
+  // even before OnTaken. It must not block. A call that reads also learns of the end by OnRead(false).
   virtual void OnPeerGone() {}
   virtual void StartReading(RpcEvent* event) = 0;
   virtual void StartFinish(const grpc::Status& status, RpcEvent* event) = 0;
@@ -58,15 +60,16 @@ class RpcCallBase {
   // For the service's Request method.
   RpcEvent* taken() { return &taken_; }
 
-  // A reference, for as long as something else refers to the call.
+  // Adds a reference, for as long as another object refers to the call.
   void Retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void Release() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  // REQUIRES: no read is under way.
+  // REQUIRES: no read is in flight.
   void StartRead();
-  // Takes the right to start a write; false: the call has ended, or can be written no more, or (not `wait`) another write is under way.
+  // Takes the right to start a write. False: the call has ended, a write has failed, or (without `wait`) another write
+  // is in flight.
   bool BeginWrite(bool wait);
   RpcEvent* WriteEvent() { return &written_; }
   bool broken();
@@ -98,7 +101,8 @@ class RpcCallBase {
 
   RpcExecutor& executor_;
   grpc::ServerContext context_;
-  // Of `taken`, of `ended`, and until it has finished: `ended` may come, and be run, before `taken` is.
+  // One for `taken`, one for `ended`, and one until the call has finished. `ended` may come, and run, before `taken`
+  // does.
   std::atomic<int> references_{3};
   Event taken_{*this, &RpcCallBase::Taken};
   Event ended_{*this, &RpcCallBase::Ended};
@@ -121,10 +125,10 @@ class RpcCall : public RpcCallBase {
       : RpcCallBase(runtime, executor, watchdog), stream_(&context()) {}
 
   grpc::ServerAsyncReaderWriter<Out, In>* stream() { return &stream_; }
-  // What was read, in OnRead.
+  // In OnRead: the message that was read.
   In& incoming() { return incoming_; }
 
-  // False: it will not arrive. (True does not mean that it will.) The message can be used again at once.
+  // False: the message will not arrive. (True does not mean that it will.) The message can be reused at once.
   bool Write(const Out& message, bool wait = true) {
     if (!BeginWrite(wait)) return false;
     stream_.Write(message, WriteEvent());

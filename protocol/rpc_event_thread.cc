@@ -17,7 +17,7 @@ void RpcEventThread::Run() {
   for (;;) {
     const grpc::CompletionQueue::NextStatus next = wait_.Next(queue_, &tag, &ok, kNoDeadline);
     if (next == grpc::CompletionQueue::SHUTDOWN) return;
-    // A deadline there is none, so a timeout is gRPC's answer to a failure of its poller; the queue lives on.
+    // There is no deadline, so a timeout means that gRPC's poller has failed. The queue stays usable.
     if (next == grpc::CompletionQueue::GOT_EVENT) static_cast<RpcEvent*>(tag)->Done(ok);
   }
 }

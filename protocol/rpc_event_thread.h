@@ -1,5 +1,5 @@
-// RpcEventThread: an event loop of one thread, for programs that have no executor.
-// Thread-safety: as RpcEventLoop. The destructor ends the thread; REQUIRES: nothing is under way on the queue.
+// RpcEventThread: an event loop of one thread, for programs that have no executor. Thread-safety: as RpcEventLoop. The
+// destructor ends the thread. REQUIRES, of the destructor: no operation on the queue is in flight.
 #ifndef PROTOCOL_RPC_EVENT_THREAD_H_
 #define PROTOCOL_RPC_EVENT_THREAD_H_
 

@@ -1,6 +1,6 @@
-// RpcEventWait: waits for the next event of a completion queue. It stays awake at first where that pays (adaptive_spin.h).
-// An event that is there already tells nothing about the time between events, so it changes no credit.
-// Thread-safety: Next from any thread.
+// RpcEventWait: waits for the next event of a completion queue. It spins first where that pays (adaptive_spin.h). An
+// event that is there at once says nothing about the time between events, so it changes no credit. Thread-safety: any
+// thread may call Next.
 #ifndef PROTOCOL_RPC_EVENT_WAIT_H_
 #define PROTOCOL_RPC_EVENT_WAIT_H_
 
@@ -14,7 +14,7 @@ class RpcEventWait {
  public:
   explicit RpcEventWait(Runtime& runtime) : runtime_(runtime) {}
 
-  // As the queue's AsyncNext.
+  // Like the queue's AsyncNext.
   grpc::CompletionQueue::NextStatus Next(grpc::CompletionQueue& queue, void** tag, bool* ok, Deadline deadline);
 
   const AdaptiveSpin& spin() const { return spin_; }

@@ -16,13 +16,14 @@
 namespace deut {
 namespace {
 
-// Messages that tell an operator nothing.
+// Messages without any use for an operator.
 constexpr std::string_view kIgnored[] = {
-    // RpcServer::Start returns an error that also says why.
+    // RpcServer::Start returns an error that also gives the reason.
     "No address added out of total",
-    // A client says which name it expects of the server. gRPC looks for a certificate with that host name among the server's, finds that the only
-    // one has none (it may carry the name elsewhere), and uses that one all the same. Nothing is wrong: both sides recognize each other by their
-    // allow-lists. The line would come once for every connection of a well-behaved client, and would crowd out others.
+    // A client names the host name that it expects of the server. gRPC looks for a server certificate with that host
+    // name. It finds that the only one has none (it may carry the name elsewhere), and uses it all the same. Nothing is
+    // wrong: both sides recognize each other by their allow-lists. The line would come once for every connection of a
+    // well-behaved client, and would crowd out others.
     "No match found for server name",
 };
 

@@ -30,10 +30,10 @@ void AwaitConnection(Runtime& runtime, grpc::Channel& channel, Deadline deadline
   }
 }
 
-// What is known of the last handshakes; gRPC reports each of these only as a connection that failed.
+// Facts about the last handshakes. gRPC reports each of these only as a connection that failed.
 class RpcPeer::Handshakes {
  public:
-  // We have looked at the server's certificate.
+  // This side has checked the server's certificate.
   void Checked(const Status& status) {
     const MutexLock lock(mutex_);
     refused_by_us_ = status;
@@ -43,8 +43,9 @@ class RpcPeer::Handshakes {
     const MutexLock lock(mutex_);
     return refused_by_us_;
   }
-  // The server closed a connection right after its handshake. True if it has done so with another one before, and with none otherwise since: a server
-  // that stops or dies does it once, one that refuses our certificate every time.
+  // The server closed a connection right after its handshake. True if it has also done so before, and has not behaved
+  // otherwise since. A server that stops or dies does it once; a server that refuses our certificate does it every
+  // time.
   bool ClosedByServer() {
     const MutexLock lock(mutex_);
     const MonotonicTime now = RealRuntime().Now();
@@ -65,10 +66,11 @@ class RpcPeer::Handshakes {
   Mutex mutex_{RealRuntime()};
   Status refused_by_us_ DEUT_GUARDED_BY(mutex_);
   uint64_t done_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::optional<Closed> closed_ DEUT_GUARDED_BY(mutex_);  // the first time
+  std::optional<Closed> closed_ DEUT_GUARDED_BY(mutex_);  // since the first such end
 };
 
-// Compares the names of the server's certificate, whose chain gRPC has verified already, with the allow-list.
+// Compares the names in the server's certificate with the allow-list. gRPC has already verified the certificate's
+// chain.
 class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   NameCheck(std::string peer, std::shared_ptr<const TlsIdentity> tls, std::shared_ptr<Handshakes> handshakes)
@@ -82,7 +84,7 @@ class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateV
     };
     add(request->dns_names());
     add(request->uri_names());
-    // As PeerNames of rpc_server.h.
+    // The same rule as PeerNames of rpc_server.h.
     if (names.empty() && request->ip_names().empty() && request->email_names().empty()) add({request->common_name()});
     const Status status = CheckPeerNames(*tls_, peer_, names);
     *sync_status = ToRpcStatus(status);
@@ -100,16 +102,18 @@ class RpcPeer::NameCheck final : public grpc::experimental::ExternalCertificateV
 
 namespace {
 
-// gRPC's words for an attempt to connect that failed because the connection ended: closed, or reset with bytes of ours unread. (rpc_peer_test has
-// them said by gRPC.) An error that the server sends may quote such words, of a connection of its own, but does not begin with them.
+// Whether gRPC's message says that an attempt to connect failed because the connection ended: closed, or reset with
+// bytes of ours unread. (rpc_peer_test makes gRPC say these words.) An error from the server may quote such words about
+// a connection of its own, but does not begin with them.
 bool EndedWhileConnecting(const std::string& message) {
   constexpr std::string_view kEnds[] = {"Socket closed", "Connection reset", "Broken pipe"};
   return message.starts_with("failed to connect") &&
          std::ranges::any_of(kEnds, [&](std::string_view end) { return message.find(end) != std::string::npos; });
 }
 
-// A server looks for the name that its client asks for among those in its certificate, and gRPC complains in the log of each connection that
-// asks for another. The certificates here name who a server is and not where, so the name to ask for is one that is allowed.
+// A server looks for the name that its client requests among the names in its certificate. gRPC logs a complaint about
+// each connection that requests another name. The certificates here name an identity and not a host, so the client
+// requests a name that it allows.
 std::string NameToAskFor(const TlsIdentity& tls) {
   constexpr size_t kMaxHostName = 253;
   const auto is_host_name = [](const std::string& name) {
@@ -143,7 +147,7 @@ Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::st
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_verify_server_certs(true);
-  options.set_check_call_host(false);  // the allow-list stands in its place
+  options.set_check_call_host(false);  // the allow-list replaces it
   options.set_certificate_verifier(
       grpc::experimental::ExternalCertificateVerifier::Create<NameCheck>(peer->name_, identity, peer->handshakes_));
   peer->credentials_ = grpc::experimental::TlsCredentials(options);
@@ -158,7 +162,7 @@ std::shared_ptr<grpc::Channel> RpcPeer::NewChannel(RpcTraffic traffic) const {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kInitialBackoffMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxBackoffMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
-  // What is repeated, and when, is decided above (protocol/README.md); a proxy or a service configuration is nobody's wish.
+  // The callers decide what to retry, and when (protocol/README.md). Proxies and service configurations are not wanted.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
@@ -187,7 +191,8 @@ Status RpcPeer::FromRpc(const grpc::Status& status) const {
   if (ours == ErrorCode::kUnavailable) {
     Status refused = handshakes_->refused_by_us();
     if (!refused.ok()) return refused;
-    // In TLS 1.3 the client's handshake is done before the server looks at its certificate, and gRPC's server says nothing when it refuses it.
+    // In TLS 1.3 the client's handshake ends before the server checks the client's certificate, and gRPC's server says
+    // nothing when it refuses it.
     if (EndedWhileConnecting(status.error_message())) {
       if (handshakes_->ClosedByServer()) {
         return DEUT_ERROR(kPermissionDenied, name_,

@@ -29,13 +29,14 @@ std::vector<std::string> PeerNames(const grpc::AuthContext& context) {
   };
   add(GRPC_PEER_URI_PROPERTY_NAME);
   add(GRPC_PEER_DNS_PROPERTY_NAME);
-  // An authority checks what it puts into alternative names by their kinds. A common name is any text, and may spell a URI: it counts only in a
-  // certificate without alternative names.
+  // An authority checks alternative names by their kinds. A common name is any text, and may look like a URI. So it
+  // counts only in a certificate without alternative names.
   if (context.FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME).empty()) add(GRPC_X509_CN_PROPERTY_NAME);
   return names;
 }
 
-// Compares the names of the client's certificate, whose chain gRPC has verified already, with the rights that the call takes.
+// Compares the names in the client's certificate with the rights that the call needs. gRPC has already verified the
+// certificate's chain.
 class RpcServer::NameCheck final : public grpc::AuthMetadataProcessor {
  public:
   NameCheck(Runtime& runtime, std::shared_ptr<const AccessControl> access)
@@ -66,7 +67,7 @@ class RpcServer::NameCheck final : public grpc::AuthMetadataProcessor {
   LimitedLog refusals_;
 };
 
-// One queue alone asks for new calls: each connection is watched by one of those that do.
+// Only one queue asks for new calls, because each connection is watched by one of the queues that do.
 RpcServer::RpcServer(Runtime& runtime, const RpcServerOptions& options)
     : runtime_(runtime),
       options_(options),
@@ -141,9 +142,10 @@ Status RpcServer::Start(const std::vector<grpc::Service*>& services) {
   health_.Serve(executor_->queue());
   for (ExecutedService* service : executed) service->Serve(*executor_);
   acceptor_->Start([hand_over = hand_over_.get()](Descriptor socket, std::shared_ptr<HandshakePace::Turn> turn) {
-    // Without TLS nothing takes the turn: it ends here, because there is nothing to compute.
+    // Without TLS no object takes the turn. It ends here, because there is no handshake to compute.
     const TlsConnectionScope scope(socket.get(), std::move(turn));
-    // gRPC owns the socket from here on. It takes it as long as the server runs, and the acceptor stops before that.
+    // From here on gRPC owns the socket. It takes sockets while the server runs, and the acceptor stops before that
+    // ends.
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = -1;
     connection.fd = socket.Release();

@@ -1,8 +1,10 @@
-// RpcServer: a gRPC server as both daemons start it: address and TLS rules of endpoint.h and tls.h, bounds on what peers may make it hold
-// (connections, messages, metadata, streams, memory, threads), and the standard health service (grpc.health.v1).
-// Rights of peers are checked for every call of every service, health included (authorization.h). Refused peers are logged, some at a time.
-// Health answers NOT_SERVING from the start; SetServing changes it.
-// Thread-safety: all methods from any thread; Shutdown once. Ownership: borrows the services, which outlive it.
+// RpcServer: a gRPC server as both daemons start it. It applies the address and TLS rules of endpoint.h and tls.h. It
+// bounds the resources that peers can take (connections, messages, metadata, streams, memory, threads). It has the
+// standard health service (grpc.health.v1).
+// The server checks the rights of peers for every call of every service, health included (authorization.h). Refused
+// peers are logged at a limited rate. Health answers NOT_SERVING from the start; SetServing changes it.
+// Thread-safety: any thread may call any method; Shutdown is called once. Ownership: borrows the services, which
+// outlive it.
 #ifndef PROTOCOL_RPC_SERVER_H_
 #define PROTOCOL_RPC_SERVER_H_
 
@@ -27,50 +29,53 @@
 
 namespace deut {
 
-// The names of the certificate with which a peer has authenticated itself: its URIs and DNS names; the common name if it has no alternative name of
-// any kind. None without TLS.
+// The names in the certificate with which a peer has authenticated itself: its URIs and DNS names. If it has no
+// alternative name of any kind: its common name. Empty without TLS.
 std::vector<std::string> PeerNames(const grpc::AuthContext& context);
 
 struct RpcServerOptions {
   Address listen;
   std::shared_ptr<TlsKeys> tls = nullptr;                 // null: without TLS
-  std::shared_ptr<const AccessControl> access = nullptr;  // with TLS: what peers may do
+  std::shared_ptr<const AccessControl> access = nullptr;  // with TLS: the rights of peers
   bool insecure = false;
-  // Of the executor; and of gRPC, if a service has synchronous methods: calls of those beyond them are refused with RESOURCE_EXHAUSTED.
+  // The most threads of the executor. If a service has synchronous methods, also the most threads of gRPC: calls beyond
+  // them are refused with RESOURCE_EXHAUSTED.
   int max_threads = 1024;
-  // Of messages and connections in flight.
+  // The most memory for messages and connections in flight.
   size_t memory_bytes = 256 << 20;
   ConnectionLimits connections = {};
-  // A connection whose TLS handshake and HTTP/2 settings are not complete by then is closed.
+  // A connection is closed if its TLS handshake and HTTP/2 settings take longer.
   Duration handshake_timeout = seconds(10);
   // A peer that does not take health's answer for this long loses its call.
   Duration stuck_peer = seconds(30);
 };
 
-// A service whose streams, or some of them, are run by an executor.
+// A service that lets an executor run all or some of its streams.
 class ExecutedService {
  public:
   virtual ~ExecutedService() = default;
-  // Asks for the first call of each. The executor outlives them.
+  // Asks for the first call of each stream. The executor outlives them.
   virtual void Serve(RpcExecutor& executor) = 0;
 };
 
 class RpcServer {
  public:
-  // Its executor runs from now on, and ends with it; there is no address yet. Events of other streams of this process can go there, too.
+  // The executor runs from now on, and ends with the server. There is no address yet. Events of other streams of this
+  // process may use the executor, too.
   RpcServer(Runtime& runtime, const RpcServerOptions& options);
-  // Created and started.
+  // Creates and starts a server.
   static Result<std::unique_ptr<RpcServer>> Start(Runtime& runtime, const RpcServerOptions& options,
                                                   const std::vector<grpc::Service*>& services);
   ~RpcServer();  // Shutdown without patience
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;
 
-  // Once. A service that is an ExecutedService, too, is served as such.
-  // INVALID_ARGUMENT by the rule of endpoint.h; otherwise why the address cannot be had, naming it.
+  // Called once. A service that is also an ExecutedService is served as one. INVALID_ARGUMENT by the rule of
+  // endpoint.h. Other errors name the address, and say why the server cannot listen there.
   Status Start(const std::vector<grpc::Service*>& services);
 
-  // With the port that the system chose if 0 was asked for. REQUIRES, also of what follows: Start was OK.
+  // With the port that the system chose if port 0 was requested. REQUIRES, also of the methods below: Start has
+  // returned OK.
   const Address& address() const { return address_; }
 
   void SetServing(bool serving);
@@ -79,10 +84,11 @@ class RpcServer {
 
   RpcExecutor* executor() { return executor_.get(); }
 
-  // Ends all connections of now, as a failure of the network would. Peers may connect again.
+  // Ends all present connections, as a failure of the network would. Peers may connect again.
   void CloseConnections() { acceptor_->CloseConnections(); }
 
-  // Takes no new calls, waits for running ones to end until the deadline, then cancels them and waits until their handlers have returned.
+  // Takes no new calls. Waits for running ones to end until the deadline, then cancels them and waits until their
+  // handlers have returned.
   void Shutdown(Deadline deadline);
 
  private:
@@ -92,11 +98,12 @@ class RpcServer {
   const RpcServerOptions options_;
   std::unique_ptr<grpc::ServerBuilder> builder_;  // until Start
   Address address_;
-  // gRPC reads its files in memory again and again: they must not be closed, and their numbers given to others, while the server lives.
+  // gRPC reads the in-memory files of TlsKeys again and again. So they must not be closed, and their numbers reused,
+  // while the server lives.
   std::shared_ptr<TlsKeys> tls_;
   HealthService health_;
   const std::unique_ptr<RpcExecutor> executor_;
-  // Declared before the server: its watch sees the server close the connections.
+  // Declared before the server, so that its watch sees the server close the connections.
   std::unique_ptr<ConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> hand_over_;
   std::unique_ptr<grpc::Server> server_;

@@ -38,7 +38,8 @@ RpcStreamBase::Outcome RpcStreamBase::Await(Operation operation, Deadline deadli
   return (state & (operation << kFailedShift)) != 0 ? Outcome::kFailed : Outcome::kDone;
 }
 
-// A call of which one operation has failed is over, so the others end at once; should one not, the call is cancelled.
+// Once one operation of a call has failed, the call is over, so the others end at once. If one does not, this cancels
+// the call.
 void RpcStreamBase::Settle(Operation operation) {
   if (Await(operation, runtime_.Now() + seconds(1)) != Outcome::kTimeout) return;
   context_.TryCancel();

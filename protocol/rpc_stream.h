@@ -1,14 +1,18 @@
-// RpcStream: a bidirectional stream as its client sees it, for one thread at a time, with deadlines on every wait. An event loop runs the ends of its
-// operations; the calling thread waits for them.
+// RpcStream: a bidirectional stream as its client sees it, for one thread at a time, with a deadline on every wait. An
+// event loop runs the ends of its operations; the calling thread waits for them.
 //
-// The word that it waits on: a bit for each operation under way, one for each that has failed, and one that says that a thread sleeps. The thread
-// sets the first before it starts an operation; the loop sets the second if it failed, and then clears the first, and the last, in one step. After
-// that step nothing of the stream is touched but, for the wake, its address.
-// States: new -> Start -> open -> broken (the peer ended it, the connection is lost, or Cancel). Broken is final; status() says why.
-// Write starts sending and returns; it waits only for the write before it. Read waits for the next message; if the deadline passes
-// first it returns DEADLINE_EXCEEDED, the stream stays open, and a later Read goes on waiting for the same message.
-// Thread-safety: none; Cancel may be called from any thread between Start and destruction. Ownership: keeps channel and peer alive.
-// The destructor cancels what is still open and waits for gRPC to let go of it, which takes no message from the peer.
+// The thread waits on one word. It has a bit for each operation in flight, a bit for each failed one, and a bit that
+// says that a thread sleeps. The thread sets the first kind before it starts an operation. The loop sets the second if
+// the operation failed, and then clears the first and the last in one step. After that step it touches nothing of the
+// stream but, for the wake, the word's address.
+// States: new -> Start -> open -> broken (the peer ended it, the connection is lost, or Cancel). Broken is final;
+// status() gives the reason.
+// Write starts to send and returns; it waits only for the previous write. Read waits for the next message. If the
+// deadline passes first, Read returns DEADLINE_EXCEEDED and the stream stays open. A later Read then waits for the same
+// message.
+// Thread-safety: none, except that any thread may call Cancel between Start and destruction. Ownership: keeps channel
+// and peer alive. The destructor cancels the stream if it is open, and waits until gRPC has released it. That needs no
+// message from the peer.
 #ifndef PROTOCOL_RPC_STREAM_H_
 #define PROTOCOL_RPC_STREAM_H_
 
@@ -30,20 +34,20 @@
 
 namespace deut {
 
-// What does not depend on the messages.
+// The part that does not depend on the message types.
 class RpcStreamBase {
  public:
   RpcStreamBase(const RpcStreamBase&) = delete;
   RpcStreamBase& operator=(const RpcStreamBase&) = delete;
 
   bool open() const { return open_; }
-  // Why the stream is broken. REQUIRES: started and not open.
+  // Why the stream is broken. REQUIRES: it was started and is not open.
   const Status& status() const { return status_; }
 
-  // The server has said that it has run nothing since its last answer. REQUIRES: as status().
+  // Whether the server has said that it has run nothing since its last answer. REQUIRES: as status().
   bool nothing_run() const { return nothing_run_; }
 
-  // Ends the call from this side; what waits returns soon.
+  // Ends the call from this side. Waiting calls return soon.
   void Cancel() { context_.TryCancel(); }
 
  protected:
@@ -54,14 +58,14 @@ class RpcStreamBase {
       : runtime_(runtime), peer_(std::move(peer)), loop_(loop) {}
   ~RpcStreamBase();
 
-  // The operation is under way from now on; what it is started with.
+  // Marks the operation as in flight, and returns the tag to start it with.
   void* Begin(Operation operation);
   bool outstanding(Operation operation) const { return (state_.load(std::memory_order_acquire) & operation) != 0; }
-  // Waits until the operation is no longer outstanding.
+  // Waits until the operation is no longer in flight.
   Outcome Await(Operation operation, Deadline deadline);
-  // After an operation failed: learns the reason. `reason`, if not OK, is ours and stands in place of gRPC's.
+  // After an operation has failed: ends the stream and stores the reason. A `reason` that is not OK replaces gRPC's.
   void Break(Status reason);
-  // For derived destructors, while the stream object still exists.
+  // Derived destructors call it while the stream object still exists.
   void Close();
   Status TimedOut(const char* what) const;
   void Settle(Operation operation);
@@ -112,7 +116,7 @@ class RpcStream final : public RpcStreamBase {
       : RpcStreamBase(runtime, std::move(peer), loop) {}
   ~RpcStream() { Close(); }
 
-  // `prepare(context, queue)` is a stub's PrepareAsync method. UNAVAILABLE quickly if there is no connection.
+  // `prepare(context, queue)` is a stub's PrepareAsync method. Returns UNAVAILABLE soon if there is no connection.
   template <typename Prepare>
   Status Start(Prepare prepare, Deadline deadline) {
     stream_ = prepare(&context_, loop_.queue());
@@ -130,8 +134,8 @@ class RpcStream final : public RpcStreamBase {
     return Status::Ok();
   }
 
-  // The same, for what a peer who has said all he had to say need not hear any more: that a message before could not be sent is no error. What he
-  // has said can still be read, and Read tells how the stream has ended.
+  // Like Write, for a message that is useless to a peer that has already sent its last message. If the previous message
+  // could not be sent, this is no error. Read still returns the peer's messages, and then how the stream ended.
   Status WriteUnlessEnded(const Out& message, Deadline deadline) {
     if (!open_) return status_;
     const Outcome before = Await(kWrite, deadline);
@@ -144,7 +148,7 @@ class RpcStream final : public RpcStreamBase {
   // Swaps the message out. DEADLINE_EXCEEDED leaves the stream open.
   Status Read(In* message, Deadline deadline) {
     if (!open_) return status_;
-    // One that timed out may have ended since: its message is still to be taken.
+    // A read that timed out may have ended since. Its message is still to be taken, so no other read starts.
     if (!std::exchange(reading_, true)) stream_->Read(&incoming_, Begin(kRead));
     const Outcome outcome = Await(kRead, deadline);
     if (outcome == Outcome::kTimeout) return TimedOut("waiting for an answer");
@@ -157,7 +161,7 @@ class RpcStream final : public RpcStreamBase {
     return Status::Ok();
   }
 
-  // Cancels what is open; `reason` becomes the status.
+  // Cancels an open stream; `reason` becomes its status.
   void Abandon(Status reason) {
     Cancel();
     Break(std::move(reason));
@@ -177,12 +181,13 @@ class RpcStream final : public RpcStreamBase {
   void StartFinish(grpc::Status* status) override { stream_->Finish(status, Begin(kFinish)); }
 
   std::unique_ptr<Stream> stream_;
-  bool reading_ = false;  // a read was started, and its end not seen
+  bool reading_ = false;  // a read was started, and its end is not seen yet
   In incoming_;
 };
 
-// A call with one message each way: `call(context)` is a method of a stub of `channel`, with its messages. It is called again for about a second
-// while the peer closes connections before they are up. Then nothing was sent, and it shows whether the peer refuses our certificate or stops.
+// Makes a call with one message each way. `call(context)` is a method of a stub of `channel`, with its messages. While
+// the peer closes connections before they are up, CallRpc retries for about a second. In that case nothing was sent,
+// and the retries show whether the peer refuses our certificate or is stopping.
 template <typename Call>
 Status CallRpc(Runtime& runtime, const RpcPeer& peer, grpc::Channel& channel, Deadline deadline, Call call) {
   for (int tries = 1;; ++tries) {
@@ -194,7 +199,7 @@ Status CallRpc(Runtime& runtime, const RpcPeer& peer, grpc::Channel& channel, De
     constexpr int kMostTries = 12;
     const bool again = status == ErrorCode::kUnavailable && peer.MayHaveRefused(end);
     if (!again || tries == kMostTries || runtime.Now() + kPause >= deadline) return status;
-    // Polls: without it the next attempt to connect would not be noticed.
+    // This wait polls. Without it the next attempt to connect would go unnoticed.
     AwaitConnection(runtime, channel, runtime.Now() + kPause);
   }
 }

@@ -16,14 +16,15 @@ void RpcUnaryCallBase::Taken(bool ok) {
   WantNext();
   if (const Status entered = host_.calls.Enter(context_, &place_); !entered.ok()) return Answer(ToRpcStatus(entered));
   host_.executor.PostSingle([this] {
-    // Single calls are few, and may wait anywhere, so each hands over before it runs.
+    // Single calls are few and may wait anywhere, so each hands the waiting for events over before it runs.
     host_.executor.BeforeBlocking();
     Answer(Run());
   });
 }
 
 void RpcUnaryCallBase::Answer(const grpc::Status& status) {
-  // Before the answer is started: it may be out, and the call gone, before StartAnswer returns.
+  // The watch starts before the answer, because the answer may be sent, and the call deleted, before StartAnswer
+  // returns.
   watch_.Start();
   StartAnswer(status, &answered_);
 }

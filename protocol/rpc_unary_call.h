@@ -1,14 +1,17 @@
-// RpcUnaryCall: one single call of a server whose events an executor runs (rpc_executor.h): one request, one answer.
+// RpcUnaryCall: one single call of a server, whose events an executor runs (rpc_executor.h): one request, one answer.
 //
-// Life: wanted (gRPC will fill it in) -> taken -> running -> answering -> gone. A call that is taken is followed by another one that is wanted.
-//   taken      The call enters the quota. If it is refused there, the refusal is its answer.
-//   running    The method runs on a thread of the executor, which may block. Single calls have threads of their own share
-//              (RpcExecutor::PostSingle), so they are answered while streams block all other threads.
-//   answering  gRPC sends the answer; no thread waits for that. The place in the quota is kept until the answer is out, so a peer that takes
-//              no answers cannot have more calls than the quota gives it. If the peer does not take the answer for the watchdog's limit, the
-//              call is cancelled.
-// Exactly one event, or one posted piece of work, refers to the call at any time, so it needs no lock and no count of references.
-// Thread-safety: Want from any thread, before the server shuts down. Ownership: a call owns itself; host and method outlive it.
+// Life: wanted (gRPC will fill it in) -> taken -> running -> answering -> gone. After each call that is taken, the
+// service wants another.
+// - taken: the call enters the quota. If the quota refuses it, the refusal is its answer.
+// - running: the method runs on a thread of the executor, and may block. Single calls have a reserved share of threads
+//   (RpcExecutor::PostSingle). So they are answered even while streams block all other threads.
+// - answering: gRPC sends the answer, and no thread waits for that. The call keeps its place in the quota until the
+//   answer is sent. So a peer that takes no answers cannot exceed its quota. If it does not take the answer within the
+//   watchdog's limit, the call is cancelled.
+// Exactly one event, or one posted piece of work, refers to the call at any time. So it needs no lock and no reference
+// count.
+// Thread-safety: any thread may call Want, before the server shuts down. Ownership: a call owns itself; host and method
+// outlive it.
 #ifndef PROTOCOL_RPC_UNARY_CALL_H_
 #define PROTOCOL_RPC_UNARY_CALL_H_
 
@@ -24,16 +27,16 @@
 
 namespace deut {
 
-// What the single calls of one service share. Ownership: borrows everything.
+// References to the objects that the single calls of one service share. Ownership: borrows all of them.
 struct UnaryHost {
   RpcExecutor& executor;
-  StreamWatchdog& writes;  // peers that take nothing
+  StreamWatchdog& writes;  // closes calls whose peer does not take its answer
   StreamQuota& calls;
 };
 
 class RpcUnaryCallBase {
  private:
-  const RpcCallPresence presence_;  // first, see there
+  const RpcCallPresence presence_;  // must be the first member: see RpcCallPresence
 
  public:
   RpcUnaryCallBase(const RpcUnaryCallBase&) = delete;
@@ -44,9 +47,9 @@ class RpcUnaryCallBase {
   virtual ~RpcUnaryCallBase() = default;
 
   virtual void WantNext() = 0;
-  // May block.
+  // Runs the method. It may block.
   virtual grpc::Status Run() = 0;
-  // OK: the answer that Run has made; else the status alone.
+  // OK: sends the answer that Run has made. Else: sends the status alone.
   virtual void StartAnswer(const grpc::Status& status, RpcEvent* event) = 0;
 
   grpc::ServerContext& context() { return context_; }
@@ -76,7 +79,7 @@ class RpcUnaryCallBase {
   StreamQuota::Place place_;
   Event taken_{*this, &RpcUnaryCallBase::Taken};
   Event answered_{*this, &RpcUnaryCallBase::Answered};
-  StreamWatchdog::Watch watch_;  // last: once it has ended, nothing cancels the call any more
+  StreamWatchdog::Watch watch_;  // the last member: once it is destroyed, nothing cancels the call any more
 };
 
 template <typename In, typename Out>
@@ -85,7 +88,7 @@ struct UnaryMethod {
   std::function<void(grpc::ServerContext* context, In* request, grpc::ServerAsyncResponseWriter<Out>* writer,
                      void* tag)>
       want;
-  // Runs one call. May block. A status that is not OK is sent in place of the answer.
+  // Runs one call. It may block. A status that is not OK is sent in place of the answer.
   std::function<grpc::Status(grpc::ServerContext& context, const In& request, Out* answer)> run;
 };
 

@@ -27,11 +27,11 @@ void ScanHandler::OnTaken() {
 }
 
 void ScanHandler::OnRead(bool ok) {
-  // It is long, and may wait for the disk and for the peer.
+  // A scan takes long, and may wait for the disk and for the peer.
   executor().BeforeBlocking();
   Status status;
   if (ok && (scan_ == nullptr ? Open(&status) : TakeGrant())) return StartRead();
-  // Before the peer is told, so that nothing of a scan is left once its end is known.
+  // The scan is destroyed before the peer is told, so that nothing of it is left once its end is known.
   scan_.reset();
   End(ToRpcStatus(status));
 }
@@ -68,7 +68,7 @@ bool ScanHandler::TakeGrant() {
 }
 
 bool ScanHandler::UseGrant() {
-  // More bytes may be granted when everything up to the bound has been read already.
+  // A grant may have bytes left when everything up to its bound has been read.
   while (credit_ != 0 && !GrantReached()) {
     const Status status = scan_->Next(&batch_, runtime_.Now() + patience_);
     if (!status.ok()) {
@@ -79,7 +79,7 @@ bool ScanHandler::UseGrant() {
     ToWire(batch_, &answer_);
     if (!Write(answer_) || batch_.complete) return false;
     credit_ -= std::min<uint64_t>(credit_, batch_.records.bytes().size());
-    // A batch that brings nothing new says that the component can go no further under this grant.
+    // A batch that brings nothing new means that the component can go no further under this grant.
     const bool nothing_new = batch_.records.empty() && batch_.covered == covered_;
     covered_ = std::move(batch_.covered);
     if (nothing_new) break;

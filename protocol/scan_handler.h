@@ -1,6 +1,6 @@
-// ScanHandler: one bulk scan on the server (rule S4). It reads a grant, then batches from the component until the grant is used up, then
-// the next grant; grants that the client sends ahead wait in the connection. So no batch is read that was not granted, and at most one is
-// read while the one before is being written.
+// ScanHandler: one bulk scan on the server (rule S4). It reads a grant, then reads batches from the component until the
+// grant is used up, then reads the next grant. Grants that the client sends ahead wait in the connection. So it reads
+// no batch outside the grants, and at most one while the previous one is being written.
 // A scan holds a thread of the executor while it uses a grant, and none while it waits for the next one.
 // Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
 #ifndef PROTOCOL_SCAN_HANDLER_H_
@@ -22,7 +22,7 @@ namespace deut {
 
 class ScanHandler final : public RpcCall<wire::ScanAnswer, wire::ScanRequest> {
  public:
-  // Asks gRPC for the next such call: `request(context, stream, tag)`.
+  // Asks gRPC for the next such call, with `request(context, stream, tag)`.
   using Request =
       std::function<void(grpc::ServerContext* context,
                          grpc::ServerAsyncReaderWriter<wire::ScanAnswer, wire::ScanRequest>* stream, void* tag)>;
@@ -33,9 +33,9 @@ class ScanHandler final : public RpcCall<wire::ScanAnswer, wire::ScanRequest> {
   ~ScanHandler() override = default;
 
   void OnTaken() override;
-  // The scan goes on until it is complete, has failed (the last message says so), or the peer is gone.
+  // The scan goes on until it is complete, has failed (its last message says so), or the peer is gone.
   void OnRead(bool ok) override;
-  // Whether the scan goes on; `status` is how the call ends if it does not.
+  // Whether the scan goes on. If it does not, the call ends with `status`.
   bool Open(Status* status);
   bool TakeGrant();
   // Writes batches until the grant is used up.
@@ -46,13 +46,13 @@ class ScanHandler final : public RpcCall<wire::ScanAnswer, wire::ScanRequest> {
   const DataComponentHost& host_;
   const Request& request_;
   StreamQuota::Place place_;
-  const Duration patience_;  // with the component, for one batch
+  const Duration patience_;  // the longest time that the component may take for one batch
   std::unique_ptr<ScanStream> scan_;
   ScanSpec spec_;
   ScanBatch batch_;
-  std::string bound_;    // the furthest granted
+  std::string bound_;    // the furthest bound granted
   std::string covered_;  // by the batches so far; empty before the first
-  uint64_t credit_ = 0;  // bytes granted and not yet used
+  uint64_t credit_ = 0;  // bytes granted and not used yet
   wire::ScanAnswer answer_;
 };
 

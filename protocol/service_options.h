@@ -1,4 +1,5 @@
-// What a service may hold for its peers, and for how long.
+// RpcServiceOptions: bounds on the resources that a service holds for its peers, and for how long. Thread-safety: a
+// value.
 #ifndef PROTOCOL_SERVICE_OPTIONS_H_
 #define PROTOCOL_SERVICE_OPTIONS_H_
 
@@ -11,35 +12,36 @@
 namespace deut {
 
 struct RpcServiceOptions {
-  // A peer that takes nothing of what is sent to it for this long loses its stream.
+  // A peer that takes nothing that is sent to it for this long loses its stream.
   Duration stuck_peer = seconds(30);
-  // Requests of one Data stream that are with the component, or answered and not yet written.
+  // The most requests of one Data stream that the component has, or that are answered and not written yet.
   size_t data_requests = 256;
-  // Streams and calls that the server has threads for (RpcServerOptions::max_threads).
+  // The number of streams and calls for which the server has threads (RpcServerOptions::max_threads).
   int threads = 1024;
-  // Open streams of clients, which hold no thread while they wait.
+  // The most open streams of clients. They hold no thread while they wait.
   size_t max_streams = 16384;
-  // Open streams of one peer; 0: three quarters of those of all (of a DC: of the threads).
+  // The most open streams of one peer; 0: three quarters of the bound for all peers (at a DC: of the threads).
   size_t streams_per_peer = 0;
-  // A session that asks for nothing for so long is ended.
+  // A session without a request for this long is ended.
   Duration idle_session = std::chrono::hours(1);
 
   StreamQuota::Options open_streams() const {
     return {.in_all = max_streams,
             .per_peer = std::min(max_streams, streams_per_peer != 0 ? streams_per_peer : max_streams * 3 / 4),
-            // A quarter of the threads is left to the other peers, whatever those of this one wait for.
+            // A quarter of the threads is left to the other peers, whatever this peer's streams wait for.
             .work_per_peer = std::max<size_t>(1, static_cast<size_t>(threads) * 3 / 4),
             .in_all_flag = "--max_streams"};
   }
 
-  // Of a DC: each of them may block a thread, so one thread in sixteen, and at least four, are kept for single calls: tables, counters, Hello.
+  // At a DC each stream may block a thread. So one thread in sixteen, and at least four, are kept for single calls:
+  // tables, counters, Hello.
   StreamQuota::Options streams() const {
     const auto all = static_cast<size_t>(threads);
     const size_t kept = std::max<size_t>(4, all / 16);
     const size_t in_all = all > kept ? all - kept : 1;
     return {.in_all = in_all, .per_peer = std::min(in_all, streams_per_peer != 0 ? streams_per_peer : all * 3 / 4)};
   }
-  // Single calls: those of one peer and its streams leave an eighth of the threads to the other peers.
+  // The single calls of one peer, together with its streams, leave an eighth of the threads to the other peers.
   StreamQuota::Options calls() const {
     const auto all = static_cast<size_t>(threads);
     return {.in_all = all,

@@ -60,13 +60,13 @@ void SessionHandler::AwaitMessage() {
 void SessionHandler::OnRead(bool ok) {
   idle_watch_.Stop();
   State waiting = kWaiting;
-  // The exchange comes before the look at `ok`. Either this thread or EndIdle wins the session, and only the winner may end it: EndIdle adds
-  // trailing metadata, which End reads.
+  // The exchange comes before the test of `ok`. Either this thread or EndIdle wins the session, and only the winner may
+  // end it: EndIdle adds trailing metadata, which End reads.
   const bool mine = state_.compare_exchange_strong(waiting, kAtWork, std::memory_order_acq_rel);
   if (!ok || !mine) {
     const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
     const BeforeWait before_wait(tell);
-    // Before the peer is told, so that who hears of the end finds its transaction aborted.
+    // The session ends before the peer is told, so that a client that learns of the end finds its transaction aborted.
     session_.reset();
     if (mine) End(grpc::Status::OK);
     return;
@@ -172,7 +172,7 @@ Status SessionHandler::Execute(const wire::Execute& execute, Deadline deadline) 
     rest.remove_prefix(group.size());
     const Status status = session_->Execute(group, &results_, deadline);
     AddResults(results_);
-    // What is behind is not run; the client knows from the number of results.
+    // The operations behind the failed one do not run. The client knows that from the number of results.
     DEUT_RETURN_IF_ERROR(status);
   } while (!rest.empty() && !broken_);
   return Status::Ok();
@@ -196,7 +196,7 @@ Status SessionHandler::OneShot(const wire::OneShot& one_shot, Deadline deadline)
   auto commit = session_->ExecuteOneShot(options, operations_, &results_, deadline);
   AddResults(results_);
   if (!commit.ok()) answer()->set_timestamp(RefusedAt(results_).value);
-  results_.clear();  // they may be many; the session may be idle for long
+  results_.clear();  // there may be many, and the session may be idle for long
   DEUT_RETURN_IF_ERROR(commit.status());
   SetCommit(*commit);
   return Status::Ok();

@@ -1,10 +1,10 @@
-// SessionHandler: one Session stream on the server: runs the requests of a message one after the other on a TransactionSession, and writes
-// answers in the same order; then it waits for the next message without a thread. However the stream ends, the session object is destroyed,
-// and with it an open transaction aborted.
-// Many results are written in several messages; the operations of an Execute are run in groups, so that what their results hold
-// together stays small.
-// A session that asks for nothing for as long as `idle` has patience is ended with UNAVAILABLE and the word that nothing was run
-// (rpc_status.h): a client that has sent something meanwhile can send it again to another session.
+// SessionHandler: one Session stream on the server. It runs the requests of a message one after another on a
+// TransactionSession, and writes the answers in the same order. Then it waits for the next message without a thread.
+// However the stream ends, the session object is destroyed, which aborts its open transaction.
+// Many results are written in several messages. The operations of an Execute run in groups, so that their results
+// together take little memory.
+// A session without a request for the limit of `idle` ends with UNAVAILABLE and the note that nothing was run
+// (rpc_status.h). A client that has sent a request meanwhile can send it again to another session.
 // Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
 #ifndef PROTOCOL_SESSION_HANDLER_H_
 #define PROTOCOL_SESSION_HANDLER_H_
@@ -30,29 +30,29 @@ namespace deut {
 
 class SessionHandler final : public RpcCall<wire::SessionAnswers, wire::SessionRequests> {
  public:
-  // Asks gRPC for the next such call: `request(context, stream, tag)`.
+  // Asks gRPC for the next such call, with `request(context, stream, tag)`.
   using Request = std::function<void(grpc::ServerContext* context,
                                      grpc::ServerAsyncReaderWriter<wire::SessionAnswers, wire::SessionRequests>* stream,
                                      void* tag)>;
   static void Want(const StreamHost& host, const Request& request);
 
  private:
-  // Operations run together.
+  // The number of operations that run together.
   static constexpr size_t kGroup = 64;
 
   SessionHandler(const StreamHost& host, const Request& request);
   ~SessionHandler() override = default;
 
-  // Only a session that waits for its peer can be ended for being idle: one of the two wins.
+  // Only a session that waits for its peer can be ended as idle. An exchange of this state decides between the two.
   enum State : uint32_t { kWaiting, kAtWork, kIdleEnded };
 
   void OnTaken() override;
   void OnRead(bool ok) override;
-  // The thread's; the session is at work.
+  // Runs the message that was read. The session is at work meanwhile.
   void Work();
-  // False: it is at work.
+  // False: the session is at work.
   bool EndIdle();
-  // Runs what was read; not OK: the stream is to end so. `over`: the stream is over.
+  // Runs the message that was read. Not OK: the stream ends with this status. `over`: the stream is over.
   Status HandleMessage(bool* over);
   // Runs one request and adds its answer. False: the stream is over.
   bool Handle(const wire::SessionRequest& request);
@@ -63,7 +63,7 @@ class SessionHandler final : public RpcCall<wire::SessionAnswers, wire::SessionR
   Status OneShot(const wire::OneShot& one_shot, Deadline deadline);
   void SetCommit(const CommitAnswer& commit);
 
-  // Moves results into the answer; writes what is large enough.
+  // Moves results into the answer, and writes the answers when they are large enough.
   void AddResults(const std::vector<OperationResult>& results);
   wire::SessionAnswer* answer();
   void WriteAnswers();
@@ -78,10 +78,10 @@ class SessionHandler final : public RpcCall<wire::SessionAnswers, wire::SessionR
   std::vector<OperationResult> results_;
   wire::SessionAnswers outgoing_;
   size_t outgoing_bytes_ = 0;
-  bool answer_open_ = false;  // the last answer of outgoing_ is the current request's
+  bool answer_open_ = false;  // the last answer of outgoing_ belongs to the present request
   bool broken_ = false;
   std::atomic<State> state_{kAtWork};
-  StreamWatchdog::Watch idle_watch_;  // last: its end waits until it is not being told
+  StreamWatchdog::Watch idle_watch_;  // the last member: its destructor waits until the watchdog does not call it
 };
 
 }  // namespace deut

@@ -1,4 +1,5 @@
-// StreamHost: what the streams of a transaction service's server share. Ownership: borrows everything.
+// StreamHost: references to the objects that the streams of a transaction service's server share. Ownership: borrows
+// all of them.
 #ifndef PROTOCOL_STREAM_HOST_H_
 #define PROTOCOL_STREAM_HOST_H_
 
@@ -13,8 +14,8 @@ namespace deut {
 struct StreamHost {
   Runtime& runtime;
   RpcExecutor& executor;
-  StreamWatchdog& writes;  // peers that take nothing
-  StreamWatchdog& idle;    // sessions that ask for nothing
+  StreamWatchdog& writes;  // closes streams whose peer does not take its answers
+  StreamWatchdog& idle;    // ends sessions without requests
   StreamQuota& streams;
   PeerServices& services;
 };

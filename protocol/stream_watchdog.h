@@ -1,11 +1,11 @@
-// StreamWatchdog: cancels a server-side stream whose handler has been blocked on its peer for too long: a peer that neither reads its
-// answers nor goes away would otherwise hold a thread, and what the stream holds, for ever.
-// A handler says when it starts to wait for its peer and when the wait is over; both cost an atomic store. A thread looks
-// every quarter of the limit, so a stream is cancelled after 1 to 1.25 times the limit.
-// Thread-safety: all methods from any thread; a Watch is used by one thread at a time.
-// Ownership: a Watch must not outlive the watchdog. Its cancel function is called on the watchdog's thread, only while the Watch exists, and must not
-// block. It is called at most once, unless it returns false: then nothing was cancelled, because the handler had just gone on, and a later
-// wait that is too long calls it again.
+// StreamWatchdog: cancels a server-side stream whose handler has waited for its peer for too long. A peer that neither
+// reads its answers nor goes away would otherwise hold a thread, and the stream's memory, for ever.
+// A handler reports when it starts to wait for its peer and when the wait is over. Both cost one atomic store. A thread
+// looks every quarter of the limit, so a stream is cancelled after 1 to 1.25 times the limit.
+// Thread-safety: any thread may call any method; only one thread at a time uses a Watch.
+// Ownership: a Watch must not outlive the watchdog. The watchdog's thread calls its cancel function, only while the
+// Watch exists, and the function must not block. It is called at most once, unless it returns false. That means that it
+// cancelled nothing, because the handler had just gone on. A later wait that is too long then calls it again.
 #ifndef PROTOCOL_STREAM_WATCHDOG_H_
 #define PROTOCOL_STREAM_WATCHDOG_H_
 
@@ -34,7 +34,7 @@ class StreamWatchdog {
 
   class Watch {
    public:
-    // `cancel` returns whether it has cancelled; one that returns nothing has.
+    // `cancel` returns whether it has cancelled. A `cancel` that returns void always has.
     template <typename Cancel>
     Watch(StreamWatchdog& watchdog, Cancel cancel) : watchdog_(watchdog), cancel_(Telling(std::move(cancel))) {
       Enter();
@@ -67,7 +67,7 @@ class StreamWatchdog {
     StreamWatchdog& watchdog_;
     const std::function<bool()> cancel_;
     std::atomic<int64_t> since_{kIdle};
-    bool cancelled_ = false;  // the watchdog's thread only
+    bool cancelled_ = false;  // used only by the watchdog's thread
   };
 
  private:

@@ -34,14 +34,16 @@ Result<std::string> ReadPem(const char* flag, const std::string& path, Storage& 
 
 Bio Open(const std::string& pem) { return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
 
-// A line begins with a dash after the last end of an object: the file was cut off within the first line of the next one.
+// Whether a line begins with a dash after the end of the last object. If so, the file was cut off within the first line
+// of the next object.
 bool EndsInABeginning(const std::string& pem) {
   const size_t end = pem.rfind("\n-----END ");
   const size_t closing = end == pem.npos ? end : pem.find("-----", end + 6);
   return closing != pem.npos && pem.find("\n-", closing) != pem.npos;
 }
 
-// The first certificate. All of them are looked at, because gRPC takes those before a damaged one without a word, as after a copy that was cut off.
+// Returns the first certificate, but checks all of them. Of a file that was cut off, or has a damaged certificate, gRPC
+// silently uses the ones before the damage.
 Result<Certificate> FirstCertificate(const char* flag, const std::string& path, const std::string& pem) {
   const Bio bio = Open(pem);
   Certificate first;
@@ -60,7 +62,7 @@ Result<Certificate> FirstCertificate(const char* flag, const std::string& path, 
   }
 }
 
-// Never asks at the terminal; an encrypted key is refused.
+// Never prompts at the terminal, so an encrypted key is refused.
 int NoPassword(char*, int, int, void*) { return 0; }
 
 Status CheckPem(const TlsOptions& options, const TlsIdentity& identity) {

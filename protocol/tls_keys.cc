@@ -17,7 +17,7 @@
 namespace deut {
 namespace {
 
-// How often gRPC looks.
+// How often gRPC reads the files.
 constexpr unsigned kRefreshSeconds = 1;
 
 Status SystemError(const char* what) {
@@ -42,7 +42,7 @@ Result<Descriptor> TlsKeys::Prepare(const std::string& content) const {
       return SystemError("write");
     }
   }
-  // gRPC looks at whole seconds, and takes 0 for a failure.
+  // gRPC compares whole seconds, and takes 0 for a failure.
   const timespec time{.tv_sec = generation_, .tv_nsec = 0};
   const timespec times[2] = {time, time};
   if (futimens(file.get(), times) != 0) return SystemError("futimens");
@@ -54,8 +54,9 @@ void TlsKeys::Publish(Descriptor file, Descriptor* place) {
     *place = std::move(file);
     return;
   }
-  // dup3 replaces the descriptor in one step: a thread that opens the path meanwhile gets the old file or the new one. It needs no new descriptor,
-  // and its number is below the limit (Replace has looked), so only a signal or a thread that opens something can be in its way, and not for long.
+  // dup3 replaces the descriptor in one step: a thread that opens the path meanwhile gets the old file or the new one.
+  // It needs no new descriptor, and its number is below the limit (Replace has checked). So only a signal, or a thread
+  // that opens a file, can interrupt it, and not for long.
   while (dup3(file.get(), place->get(), O_CLOEXEC) < 0) DEUT_CHECK(errno == EINTR || errno == EBUSY);
 }
 
@@ -78,7 +79,7 @@ Result<std::shared_ptr<TlsKeys>> TlsKeys::Load(Runtime& runtime, const TlsOption
   return Create(runtime, std::move(identity));
 }
 
-// gRPC stops looking at the files before they are closed.
+// The provider goes first, so that gRPC stops reading the files before they are closed.
 TlsKeys::~TlsKeys() { provider_.reset(); }
 
 std::shared_ptr<const TlsIdentity> TlsKeys::identity() const {
@@ -89,7 +90,8 @@ std::shared_ptr<const TlsIdentity> TlsKeys::identity() const {
 Status TlsKeys::Replace(std::shared_ptr<const TlsIdentity> identity) {
   const MutexLock lock(mutex_);
   ++generation_;
-  // Everything that can fail comes before the first exchange: a new authority beside the old certificate would cut peers off.
+  // Every step that can fail comes before the first exchange. A new authority beside the old certificate would cut
+  // peers off.
   DEUT_ASSIGN_OR_RETURN(Descriptor roots, Prepare(identity->ca_pem));
   DEUT_POINT("tls_keys.one_prepared");
   DEUT_ASSIGN_OR_RETURN(Descriptor own, Prepare(Concat(identity->cert_pem, "\n", identity->key_pem)));
@@ -100,7 +102,8 @@ Status TlsKeys::Replace(std::shared_ptr<const TlsIdentity> identity) {
       return DEUT_ERROR(kResourceExhausted, "certificates in memory: the limit of open files was lowered to ",
                         limit.rlim_cur, ", below a file that is open");
   }
-  // The authority comes first, because peers with certificates of the new authority may connect as soon as our own certificate is published.
+  // The authority comes first, because peers with certificates from the new authority may connect as soon as our own
+  // certificate is published.
   Publish(std::move(roots), &roots_file_);
   Publish(std::move(own), &identity_file_);
   identity_ = std::move(identity);

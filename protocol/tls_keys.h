@@ -1,12 +1,14 @@
-// TlsKeys: certificate, key and authority of this process as gRPC's credentials take them, and their exchange while it runs.
-// Handshakes that begin later than kTakenUpWithin after an exchange use the new ones; connections that are open stay as they are.
-// (DaemonTls checks them first: what is wrong is refused, and the old ones stay.)
+// TlsKeys: certificate, key and authority of this process for gRPC's credentials, and their replacement while it runs.
+// Handshakes that begin later than kTakenUpWithin after a replacement use the new ones. Open connections stay as they
+// are. (DaemonTls checks the files first: it refuses wrong ones, and the old ones stay.)
 //
-// How: gRPC 1.51 exchanges certificates only for credentials that read files. It does so once a second, certificate and key one after the other, and
-// is left without any by a pair that does not belong together. So it is given files in memory (memfd) that hold what was checked. Each exchange puts
-// a new file in the place of the old one under the same number, in one step, with another time of modification: gRPC compares that before and after
-// its reading, and so never uses the key of one with the certificate of another. Certificate and key are in the same file.
-// Thread-safety: all methods from any thread. Ownership: credentials keep the provider and with it what it needs; the object outlives them.
+// How: gRPC 1.51 replaces certificates only for credentials that read files. It reads once a second, first the
+// certificate, then the key. A pair that does not belong together leaves it without any. So TlsKeys gives it in-memory
+// files (memfd) with checked content. Each replacement puts a new file in the place of the old one under the same
+// number, in one step, with another modification time. gRPC compares that time before and after it reads, so it never
+// uses the key of one with the certificate of another. Certificate and key are in the same file.
+// Thread-safety: any thread may call any method. Ownership: credentials keep the provider alive; this object outlives
+// them.
 #ifndef PROTOCOL_TLS_KEYS_H_
 #define PROTOCOL_TLS_KEYS_H_
 
@@ -28,17 +30,18 @@ class TlsKeys {
  public:
   static constexpr Duration kTakenUpWithin = seconds(2);
 
-  // IO_ERROR if the system has no files in memory, or /proc is not mounted.
+  // IO_ERROR if the system has no in-memory files, or /proc is not mounted.
   static Result<std::shared_ptr<TlsKeys>> Create(Runtime& runtime, std::shared_ptr<const TlsIdentity> identity);
-  // LoadTls and Create.
+  // LoadTls and Create in one.
   static Result<std::shared_ptr<TlsKeys>> Load(Runtime& runtime, const TlsOptions& options, Storage& storage);
   ~TlsKeys();
   TlsKeys(const TlsKeys&) = delete;
   TlsKeys& operator=(const TlsKeys&) = delete;
 
-  // What was loaded or replaced last. Its allow-list never changes.
+  // The identity last loaded or replaced. Its allow-list never changes.
   std::shared_ptr<const TlsIdentity> identity() const;
-  // `identity` has been checked, as by LoadTls. After an error the old one stays as a whole. RESOURCE_EXHAUSTED: no descriptor is free now.
+  // REQUIRES: `identity` has been checked, as by LoadTls. After an error the old one stays as a whole.
+  // RESOURCE_EXHAUSTED: no descriptor is free now.
   Status Replace(std::shared_ptr<const TlsIdentity> identity);
 
   const std::shared_ptr<grpc::experimental::CertificateProviderInterface>& provider() const { return provider_; }
@@ -47,9 +50,9 @@ class TlsKeys {
   TlsKeys(Runtime& runtime, std::shared_ptr<const TlsIdentity> identity)
       : mutex_(runtime), identity_(std::move(identity)) {}
 
-  // A new file in memory.
+  // Makes a new in-memory file.
   Result<Descriptor> Prepare(const std::string& content) const DEUT_REQUIRES(mutex_);
-  // Puts it at *place, under the number of the one that is there. Never fails.
+  // Puts the file at *place, under the number of the present one. Never fails.
   static void Publish(Descriptor file, Descriptor* place);
 
   mutable Mutex mutex_;

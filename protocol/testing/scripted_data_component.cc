@@ -49,7 +49,7 @@ class ScriptedDataComponent::Scan final : public ScanStream {
 
  private:
   ScriptedDataComponent& owner_;
-  ScanSpec spec_;  // its range shrinks to what is left
+  ScanSpec spec_;  // its range shrinks to the unread part
   std::string bound_;
   uint64_t credit_ = 0;
 };

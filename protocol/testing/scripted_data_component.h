@@ -1,6 +1,6 @@
-// ScriptedDataComponent: a data component for tests of what stands around one: ordered maps behind a lock, and hooks in front of every
-// call by which a test decides what happens. Without hooks it does what data_component.h promises, as simply as possible.
-// Thread-safety: all methods from any thread; hooks are set before the first call.
+// ScriptedDataComponent: a data component for tests of the code around one. It has ordered maps behind a lock, and
+// hooks before every call with which a test decides the outcome. Without hooks it does what data_component.h promises,
+// as simply as possible. Thread-safety: any thread may call any method; hooks are set before the first call.
 #ifndef PROTOCOL_TESTING_SCRIPTED_DATA_COMPONENT_H_
 #define PROTOCOL_TESTING_SCRIPTED_DATA_COMPONENT_H_
 
@@ -22,26 +22,26 @@ namespace deut::testing {
 class ScriptedDataComponent : public DataComponent {
  public:
   explicit ScriptedDataComponent(Runtime& runtime, uint64_t incarnation = 1);
-  // Ends what is held with UNAVAILABLE.
+  // Ends held requests with UNAVAILABLE.
   ~ScriptedDataComponent() override;
 
-  // A status that is not OK refuses the call before anything happens.
+  // A status that is not OK refuses the call before it has any effect.
   std::function<Status(const Sender&)> check_sender = [](const Sender&) { return Status::Ok(); };
   std::function<Status(const HelloRequest&)> check_hello = [](const HelloRequest&) { return Status::Ok(); };
-  // True: the request is not answered inside Submit but held until Release or Abandon.
+  // True: the request is not answered inside Submit, but held until Release or Abandon.
   std::function<bool(const DataRequest&)> hold = [](const DataRequest&) { return false; };
-  // Called by Send of log streams and Next of scans first: waits as if for a window, to the deadline.
+  // Runs first in Send of log streams and Next of scans. It waits, up to the deadline, as if for a window.
   std::function<Status(Deadline)> await_window = [](Deadline) { return Status::Ok(); };
-  // Called by Send before the batch is applied.
+  // Runs in Send before the batch is applied.
   std::function<Status(const LogBatch&)> on_batch = [](const LogBatch&) { return Status::Ok(); };
 
   void Put(TableId table, const std::string& key, const std::string& value);
-  // Answers what is held, the youngest first. Returns how many.
+  // Answers held requests, the newest first. Returns their number.
   size_t Release();
   size_t held();
   size_t abandoned();
-  size_t apply_logs();          // open ones
-  size_t scans();               // open ones
+  size_t apply_logs();          // number of open ones
+  size_t scans();               // number of open ones
   uint64_t granted_bytes();     // by all scans so far
   std::string granted_bound();  // the last one
   std::map<std::string, std::string> Contents(TableId table);
@@ -67,7 +67,7 @@ class ScriptedDataComponent : public DataComponent {
 
   void Answer(DataRequest* request);
   std::vector<TableInfo> TablesLocked() DEUT_REQUIRES(mutex_);
-  // Records of [low, high) in order until one of the limits; how far it got, as in DataRequest.
+  // Reads records of [low, high) in order up to one of the limits. `complete` and `covered` are as in DataRequest.
   void ReadRange(TableId table, std::string_view low, std::string_view high, Direction direction,
                  uint32_t limit_records, uint64_t limit_bytes, RecordBatch* records, bool* complete,
                  std::string* covered);

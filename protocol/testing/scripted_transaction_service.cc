@@ -5,7 +5,7 @@
 
 namespace deut::testing {
 
-// Writes are kept aside until the commit.
+// Keeps writes apart until the commit.
 class ScriptedTransactionService::Session final : public TransactionSession {
  public:
   explicit Session(ScriptedTransactionService& owner) : owner_(owner) {
@@ -240,7 +240,7 @@ Result<Lsn> ScriptedTransactionService::AwaitDurable(Lsn at, Deadline deadline) 
   return Lsn(end.value + 1);
 }
 
-// Knows none; tests script what they need.
+// Knows no outcome; tests script the one that they need.
 Result<OutcomeAnswer> ScriptedTransactionService::AskOutcome(const TransactionName& name, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(before("ask_outcome", deadline));
   MutexLock lock(mutex_);

@@ -1,6 +1,6 @@
-// ScriptedTransactionService: a transaction service for tests of what stands around one: one map behind a lock, sessions that follow the
-// rules of calls (not those of isolation), and hooks by which a test decides what happens.
-// Thread-safety: as transaction_service.h; hooks are set before the first call.
+// ScriptedTransactionService: a transaction service for tests of the code around one. It has one map behind a lock,
+// sessions that follow the rules of calls (not those of isolation), and hooks with which a test decides the outcome.
+// Thread-safety: as in transaction_service.h; hooks are set before the first call.
 #ifndef PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_
 #define PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_
 
@@ -24,28 +24,29 @@ class ScriptedTransactionService : public TransactionService {
  public:
   explicit ScriptedTransactionService(Runtime& runtime) : mutex_(runtime) {}
 
-  // Called before each call of a session ("begin", "execute", "commit", "abort", "one_shot"), of the service ("new_session",
-  // "create_table", ...), and before each operation ("operation"). A status that is not OK is the call's answer.
+  // Runs before each call of a session ("begin", "execute", "commit", "abort", "one_shot"), before each call of the
+  // service ("new_session", "create_table", ...), and before each operation ("operation"). A status that is not OK
+  // becomes the call's answer.
   std::function<Status(std::string_view call, Deadline deadline)> before = [](std::string_view, Deadline) {
     return Status::Ok();
   };
 
-  // Commits that wrote something are to be waited for (ExecuteOneShotAhead). Each wait ("await_durable") is for all that was committed before it
-  // began.
+  // If set, callers must wait for commits that wrote something (ExecuteOneShotAhead). Each wait ("await_durable")
+  // covers all commits before it began.
   std::atomic<bool> withholds{false};
-  // Sessions want to read ahead the keys that begin with this, if it is not empty: "start_reads", "finish_reads". Scans that begin there are begun;
-  // "take_begun" is called when one is run.
+  // If not empty, sessions want to prefetch the keys that begin with this: "start_reads", "finish_reads". Scans that
+  // begin there are begun ahead. "take_begun" is called when one of them is run.
   std::string reads_ahead;
-  // Begun and not run.
+  // The number of transactions that are begun and not run yet.
   int begun() { return begun_.load(); }
 
-  size_t sessions();      // open ones
-  size_t transactions();  // open ones
+  size_t sessions();      // number of open ones
+  size_t transactions();  // number of open ones
   size_t aborts();
   size_t commits();
   TransactionOptions last_options();
   std::string Value(TableId table, const std::string& key);
-  // What AskOutcome answers from now on; the name it was last asked for.
+  // The answer of AskOutcome from now on, and the name of the last question.
   void set_outcome(const OutcomeAnswer& outcome);
   TransactionName last_asked();
 

@@ -1,5 +1,5 @@
-// TestAuthority: a certificate authority made on the spot, for tests of TLS.
-// Thread-safety: none. Errors end the test process.
+// TestAuthority: a certificate authority made during the test, for tests of TLS. Thread-safety: none. Errors end the
+// test process.
 #ifndef PROTOCOL_TESTING_TEST_AUTHORITY_H_
 #define PROTOCOL_TESTING_TEST_AUTHORITY_H_
 
@@ -27,7 +27,7 @@ class TestAuthority {
   // `dns_names` become subject alternative names.
   Issued Issue(const std::string& common_name, const std::vector<std::string>& dns_names);
 
-  // An identity with a certificate of this authority.
+  // Returns an identity with a certificate from this authority.
   std::shared_ptr<const TlsIdentity> Identity(const std::string& common_name, const std::vector<std::string>& dns_names,
                                               const std::vector<std::string>& allow);
 
