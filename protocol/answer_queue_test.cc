@@ -17,7 +17,7 @@ using Entered = AnswerQueue::Entered;
 
 class AnswerQueueTest : public ::testing::Test {
  protected:
-  // As the component's thread; true: it has the role.
+  // Answers as the component's thread does. True: it has the role.
   bool Answer(DataRequest* request) {
     return queue_.Answered(request, &answered_, [this] { ++taken_; });
   }
@@ -37,7 +37,7 @@ TEST_F(AnswerQueueTest, HandlerWritesWhatIsAnsweredInsideSubmit) {
   EXPECT_GT(queue_.ready_bytes(), 5u);
   ASSERT_TRUE(queue_.StartWriting(&answered_));
   EXPECT_EQ(answered_, (std::vector<DataRequest*>{&requests_[1], &requests_[0]}));
-  // One thread writes at a time.
+  // Only one thread writes at a time.
   EXPECT_FALSE(Answer(&requests_[2]));
   std::vector<DataRequest*> other;
   EXPECT_FALSE(queue_.StartWriting(&other));
@@ -72,7 +72,7 @@ TEST_F(AnswerQueueTest, HandlerWithoutRoomIsParkedUntilEnoughIsWritten) {
   EXPECT_TRUE(queue_.FinishWriting(1));
   EXPECT_EQ(queue_.Enter(2), Entered::kYes);
   queue_.Submitted();
-  // Once only.
+  // The handler was resumed only once.
   ASSERT_TRUE(Answer(&requests_[2]));
   EXPECT_FALSE(queue_.FinishWriting(1));
 }
@@ -83,7 +83,7 @@ TEST_F(AnswerQueueTest, HandlerWithoutRoomWritesFirst) {
   queue_.Submitted();
   EXPECT_EQ(queue_.Enter(1), Entered::kWriteFirst);
   ASSERT_TRUE(queue_.StartWriting(&answered_));
-  // It writes, and the end of that makes room: while it does, the handler is parked like behind another thread.
+  // The handler writes, and the end of that write makes room. Meanwhile it is parked, as behind another thread.
   EXPECT_EQ(queue_.Enter(1), Entered::kParked);
   EXPECT_TRUE(queue_.FinishWriting(1));
   EXPECT_EQ(queue_.Enter(1), Entered::kYes);
@@ -118,8 +118,8 @@ TEST_F(AnswerQueueTest, CloseSendsTheHandlerOnAndForgetsAnswers) {
   EXPECT_EQ(taken_, 1);
 }
 
-// A handler that submits groups, and a component of which one half answers at once and the other later on threads of its own, each of which
-// writes: everything that went in comes out once, never more than the limit is in, and no parked handler is forgotten.
+// A handler submits groups. The component answers one half at once, and the other half later on threads of its own,
+// each of which writes. Every request is written once, the limit is never exceeded, and no parked handler is forgotten.
 TEST(AnswerQueueThreadsTest, EverythingIsWrittenOnce) {
   Runtime& runtime = RealRuntime();
   constexpr size_t kMost = 24;
@@ -130,8 +130,8 @@ TEST(AnswerQueueThreadsTest, EverythingIsWrittenOnce) {
   for (size_t i = 0; i < kRounds * kGroup; ++i) requests.emplace_back().limit_records = 0;
   std::atomic<size_t> written{0};
   std::atomic<uint32_t> sent_on{0};
-  std::vector<DataRequest*> batch;  // of the holder of the role, as in a stream's handler
-  const auto write = [&] {          // by the holder
+  std::vector<DataRequest*> batch;  // of the role's holder, as in a stream's handler
+  const auto write = [&] {          // runs on the role's holder
     do {
       for (DataRequest* request : batch) {
         ASSERT_EQ(request->limit_records, 0u);

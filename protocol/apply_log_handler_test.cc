@@ -1,4 +1,4 @@
-// The server's side of ApplyLog streams, against a client that does as it likes.
+// The server side of ApplyLog streams, against a client that breaks any rule it likes.
 #include "protocol/apply_log_handler.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class ApplyLogHandlerTest : public ::testing::Test {
     return end;
   }
 
-  // The status of opening.
+  // Opens the stream, and returns the answer's status.
   Status Open() {
     wire::ApplyLogRequest request;
     ToWire(Sender{.tc = TcId(1), .epoch = TcEpoch(1), .nonce = 1, .incarnation = DcIncarnation(1)},
@@ -73,7 +73,7 @@ class ApplyLogHandlerTest : public ::testing::Test {
     return request;
   }
 
-  // The reason of the end, over acknowledgements.
+  // Skips acknowledgements, and returns the reason of the end.
   Status Closed() {
     wire::ApplyLogAnswer answer;
     while (stream_->Read(&answer)) {
@@ -169,7 +169,7 @@ TEST_F(ApplyLogHandlerTest, ComponentThatClosesIsHeard) {
   ASSERT_TRUE(Open().ok());
   component_.CloseApplyLog(Status(ErrorCode::kFenced, "taken over"));
   EXPECT_EQ(Closed().code(), ErrorCode::kFenced);
-  // This client does not hang up; the server does.
+  // This client does not hang up, so the server cuts it off.
   EXPECT_EQ(Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(testing::Eventually([&] { return component_.apply_logs() == 0; }));
 }
@@ -193,7 +193,7 @@ TEST_F(ApplyLogHandlerTest, SecondStreamReplacesTheFirst) {
   EXPECT_TRUE(answer.has_ack());
 }
 
-// Otherwise the stream, its thread and the server's shutdown would wait for the component as long as it likes.
+// Without this limit, the stream, its thread and the server's shutdown would wait for the component indefinitely.
 TEST_F(ApplyLogHandlerTest, ComponentThatTakesNothingLosesTheStream) {
   component_.await_window = [&](Deadline deadline) {
     never_.Wait(runtime_, std::min(deadline, runtime_.Now() + seconds(10)));

@@ -43,14 +43,14 @@ TEST(CallGateTest, CloseWaitsForTheCallInside) {
     EXPECT_TRUE(left.load());
     closed.Signal(runtime);
   });
-  // The gate cannot close while the call is inside; new calls are refused long before.
+  // The gate cannot close while the call is inside, but it refuses new calls long before.
   while (CallGate::Call(gate).entered()) runtime.Yield();
   EXPECT_FALSE(closed.IsSet());
   leave.Signal(runtime);
   closed.Wait(runtime, kNoDeadline);
 }
 
-// What the gate protects changes only while nobody is inside: a call that finds it changed under its hands shows a lost race.
+// The protected object changes only while no call is inside. A call that sees it change has shown a lost race.
 TEST(CallGateTest, NobodyIsInsideAfterClose) {
   Runtime& runtime = RealRuntime();
   CallGate gate(runtime);

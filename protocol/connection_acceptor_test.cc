@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// An acceptor, and in gRPC's place a list of sockets.
+// An acceptor, with a list of sockets in gRPC's place.
 class ConnectionAcceptorTest : public ::testing::Test {
  protected:
   void Start(const ConnectionLimits& limits) {
@@ -35,7 +35,7 @@ class ConnectionAcceptorTest : public ::testing::Test {
     });
   }
   Descriptor Connect() { return testing::ConnectRaw(acceptor_->address()); }
-  // As gRPC ends a connection.
+  // Ends the first connection as gRPC would.
   void EndFirst() {
     const MutexLock lock(mutex_);
     shutdown(sockets_.front().get(), SHUT_RDWR);
@@ -49,7 +49,7 @@ class ConnectionAcceptorTest : public ::testing::Test {
     }
     return true;
   }
-  // That many are open, and have been handed over.
+  // Waits until `count` connections are open and handed over.
   bool OpenAre(uint64_t count) {
     return Eventually([&] {
       const MutexLock lock(mutex_);
@@ -110,7 +110,7 @@ TEST_F(ConnectionAcceptorTest, WhenAlmostFullTheOldestSilentConnectionsGo) {
   RealRuntime().SleepUntil(RealRuntime().Now() + ConnectionTable::kSilentGrace + milliseconds(10));
   const Descriptor late = Connect();
   EXPECT_TRUE(testing::EndsWithin(silent.front(), seconds(10)));
-  // They are counted after they are shut down, which their peers may see first.
+  // The acceptor counts them after it has shut them down, so their peers may see the end first.
   EXPECT_TRUE(Eventually([&] { return acceptor_->counts().silent == ConnectionTable::kMostShutDown; }))
       << acceptor_->counts().silent;
   for (const Descriptor& each : talking) EXPECT_FALSE(testing::EndsWithin(each, milliseconds(20)));
@@ -144,7 +144,8 @@ TEST_F(ConnectionAcceptorTest, WithoutDescriptorsConnectionsAreClosedAndTheNextO
   EXPECT_EQ(log_.Count("accepting a connection: Too many open files"), 1u) << log_.text();
   taken.clear();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  // The acceptor may still be closing what waits when there are descriptors again, so the first ones may be closed, too.
+  // When descriptors are available again, the acceptor may still close connections that waited. So the first new ones
+  // may be closed, too.
   Descriptor late;
   EXPECT_TRUE(Eventually([&] {
     late = Connect();

@@ -165,7 +165,7 @@ class DataAnswerTest : public ::testing::Test {
     scan_.high = "m";
     read_.key = "k";
   }
-  // What the asker makes of records and reach.
+  // Converts an answer with these records and this covered key, as the sender of the request does.
   Status Scan(const std::vector<std::string>& keys, bool complete, const std::string& covered) {
     RecordBatch records;
     for (const std::string& key : keys) records.Append(key, "v", Version());
@@ -193,7 +193,7 @@ TEST_F(DataAnswerTest, ReadAnswerTravels) {
   EXPECT_EQ(it.record().value.size(), 100000u);
   EXPECT_EQ(it.record().version, (Version{Timestamp(5), 6}));
   EXPECT_EQ(read_.answered_by, DcIncarnation(3));
-  // Absent.
+  // An absent record.
   wire::DataAnswer absent;
   FromWire(&absent, DcIncarnation(3), &read_);
   EXPECT_TRUE(read_.status.ok());
@@ -280,7 +280,7 @@ TEST(ConvertDataComponentTest, BulkScan) {
   answer.set_covered("e");
   received = Travel(answer);
   EXPECT_EQ(FromWire(&received, spec, &got).code(), ErrorCode::kCorruption) << "a record behind what is covered";
-  // A batch that reaches no further is allowed in a bulk scan, one outside of the range is not.
+  // A batch of a bulk scan may cover nothing new, but it must not lie outside the range.
   answer.clear_records();
   answer.set_covered("x");
   EXPECT_TRUE(FromWire(&answer, spec, &got).ok());

@@ -23,7 +23,7 @@ Status RoundTrip(const Status& status) {
   return FromWire(received);
 }
 
-// What travels of a counter is its value; one name for both types would be two definitions of it.
+// A message carries a counter's value only. One name for both types would define it twice.
 static_assert(!std::is_same_v<CounterValue, Counter>);
 
 TEST(ConvertTest, EveryErrorCodeTravels) {
@@ -60,7 +60,7 @@ TEST(ConvertTest, CodesAndReasonsOfANewerPeer) {
   const Status aborted = FromWire(message);
   ASSERT_NE(aborted.abort(), nullptr);
   EXPECT_STREQ(AbortReasonName(aborted.abort()->reason), "unknown");
-  // An abort without its conflict is an abort all the same.
+  // An abort without its conflict is still an abort.
   message.clear_abort();
   EXPECT_NE(FromWire(message).abort(), nullptr);
 }
@@ -83,7 +83,7 @@ TEST(ConvertTest, TablesAndCounters) {
   EXPECT_FALSE(back[0].dropped);
   EXPECT_EQ(back[1].id, TableId(4000000000));
   EXPECT_TRUE(back[1].dropped);
-  // What was dropped in an earlier life of the DC has no name any more.
+  // A table that an earlier incarnation of the DC dropped has no name any more.
   messages.Mutable(1)->clear_name();
   ASSERT_TRUE(FromWire(messages, &back).ok());
   EXPECT_EQ(back[1].name, "");

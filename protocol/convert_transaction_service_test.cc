@@ -35,7 +35,7 @@ TEST(ConvertTransactionServiceTest, OptionsTravel) {
   ASSERT_EQ(back.declared.size(), 2u);
   EXPECT_EQ(back.declared[1].table, TableId(2));
   EXPECT_EQ(back.declared[1].key.size(), 4096u);
-  // Defaults are defaults on the wire too.
+  // Missing fields take their defaults from the wire, too.
   ASSERT_TRUE(FromWire(wire::Begin(), &back).ok());
   EXPECT_EQ(back.isolation, Isolation::kSerializable);
   EXPECT_EQ(back.durability, Durability::kDurable);
@@ -166,7 +166,7 @@ TEST(ConvertTransactionServiceTest, NamesAndOutcomesTravel) {
   EXPECT_THAT(Text(FromWire(begin, &options)), HasSubstr("id: 17 bytes"));
 }
 
-// What a caller hands in is checked before it is sent, too.
+// A caller's operations are also checked before they are sent.
 TEST(ConvertTransactionServiceTest, StampsAreForPutsAndInserts) {
   const Operation update{.kind = OperationKind::kUpdate, .key = "k", .value = "12345678", .stamp = Stamp::kValue};
   EXPECT_THAT(Text(CheckOperation(update)), HasSubstr("stamp: only a put or an insert"));

@@ -42,7 +42,7 @@ class DaemonTlsTest : public ::testing::Test {
     Certify("dcd");
   }
 
-  // Appears under its name as a whole, as certificates are to be replaced.
+  // Replaces the file by a rename, as certificates should be replaced.
   void Write(const std::string& name, const std::string& content) {
     std::ofstream(dir_.Sub("new"), std::ios::binary) << content;
     std::filesystem::rename(dir_.Sub("new"), dir_.Sub(name));
@@ -64,7 +64,7 @@ class DaemonTlsTest : public ::testing::Test {
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
   }
-  // A new connection by this identity.
+  // Makes a new connection with this identity.
   Status Call(std::shared_ptr<const TlsIdentity> identity) {
     auto peer = RpcPeer::Create("the server", "--server", server_->address(),
                                 testing::Loopback::KeysOf(std::move(identity)), /*insecure=*/false);
@@ -114,12 +114,12 @@ TEST_F(DaemonTlsTest, RightsBeyondAMebibyteAreRefused) {
 TEST_F(DaemonTlsTest, NewCertificatesAreUsedWithoutARestart) {
   Start();
   EXPECT_TRUE(Call(authority_.Identity("tcd", {}, {"dcd"})).ok());
-  // The daemon gets a certificate of another name.
+  // The daemon gets a certificate with another name.
   Certify("dcd2");
   ASSERT_TRUE(tls_->Reload().ok());
   EXPECT_TRUE(testing::Eventually([&] { return Call(authority_.Identity("tcd", {}, {"dcd2"})).ok(); }));
   EXPECT_EQ(Call(authority_.Identity("tcd", {}, {"dcd"})).code(), ErrorCode::kPermissionDenied);
-  // And then another authority: what the old one has signed counts no more.
+  // Then the authority changes: certificates from the old one no longer count.
   testing::TestAuthority next("next");
   const auto issued = next.Issue("dcd", {});
   Write("ca.pem", next.ca_pem());
@@ -157,7 +157,7 @@ TEST_F(DaemonTlsTest, RightsThatAreReadAgainHoldForOpenConnections) {
   Write("rights", "other tc\n");
   ASSERT_TRUE(tls_->Reload().ok());
   EXPECT_EQ(counters().code(), ErrorCode::kPermissionDenied);
-  // Rights that are none leave the old ones.
+  // A file without a valid right leaves the old rights in force.
   Write("rights", "tcd\n");
   EXPECT_FALSE(tls_->Reload().ok());
   EXPECT_EQ(counters().code(), ErrorCode::kPermissionDenied);
@@ -189,7 +189,7 @@ TEST_F(DaemonTlsTest, ChangedFilesAreTakenUpOnceTheyStayAsTheyAre) {
   EXPECT_FALSE(reloaded);
   const auto issued = authority_.Issue("dcd2", {});
   Write("cert.pem", issued.cert_pem);
-  // The key is not there yet.
+  // The new key has not been written yet.
   ASSERT_TRUE(tls_->LookForChanges(&reloaded).ok());
   EXPECT_FALSE(reloaded);
   Write("key.pem", issued.key_pem);
@@ -207,7 +207,7 @@ TEST_F(DaemonTlsTest, ChangedFilesAreTakenUpOnceTheyStayAsTheyAre) {
   EXPECT_FALSE(reloaded);
 }
 
-// What is wrong is not in the files, so the next look may succeed, and nobody has to send a signal.
+// The fault is not in the files, so the next look may succeed, and no signal is needed.
 TEST_F(DaemonTlsTest, AChangeThatCouldNotBeReadIsReportedOnceAndTriedAgain) {
   Start();
   bool reloaded = false;

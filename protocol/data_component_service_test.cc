@@ -1,4 +1,4 @@
-// The server side of data_component.proto as a whole: what its streams cost while they wait, and that none keeps the others out.
+// The server side of data_component.proto as a whole: the cost of waiting streams, and that none delays the others.
 #include <atomic>
 #include <cstddef>
 #include <filesystem>
@@ -48,7 +48,7 @@ class DataComponentServiceTest : public ::testing::Test {
     call.stream = stub_->Data(call.context.get());
     return call;
   }
-  // Whether one read of the stream is answered.
+  // Whether the stream answers one read.
   static bool Reads(DataCall& call, const std::string& key = "k") {
     wire::DataRequests message;
     message.mutable_sender()->set_incarnation(1);
@@ -101,7 +101,8 @@ TEST_F(DataComponentServiceTest, StreamsThatWaitHoldNoThreads) {
   for (DataCall& stream : streams) End(stream);
 }
 
-// A log stream and a scan wait for their component, and a Data stream has a request there: each with nothing to bring it on but this test.
+// A log stream and a scan wait for their component, and the component holds a request of a Data stream. Only this test
+// makes any of them go on.
 TEST_F(DataComponentServiceTest, StreamsThatWaitForTheComponentHoldUpNoOther) {
   Event go_on;
   std::atomic<int> waiting{0};
@@ -160,7 +161,7 @@ TEST_F(DataComponentServiceTest, StreamsThatWaitForTheComponentHoldUpNoOther) {
   ASSERT_TRUE(log.stream->Read(&answer));
   EXPECT_TRUE(answer.has_ack());
   wire::ScanAnswer records;
-  ASSERT_TRUE(scan.stream->Read(&records));  // of the opening
+  ASSERT_TRUE(scan.stream->Read(&records));  // the answer to the opening
   ASSERT_TRUE(scan.stream->Read(&records));
   EXPECT_FALSE(records.records().empty());
   EXPECT_EQ(component_.Release(), 1u);

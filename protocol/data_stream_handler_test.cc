@@ -1,4 +1,4 @@
-// The server's side of Data streams, against a client that does as it likes.
+// The server side of Data streams, against a client that breaks any rule it likes.
 #include "protocol/data_stream_handler.h"
 
 #include <map>
@@ -26,7 +26,7 @@ constexpr TableId kTable{5};
 
 class DataStreamHandlerTest : public ::testing::Test {
  protected:
-  // Peers that read have all the time that a busy machine may need.
+  // The limit is far above the time that a reading peer may need on a busy machine.
   explicit DataStreamHandlerTest(Duration stuck_peer = seconds(60), size_t data_requests = 256)
       : service_(runtime_, component_, RpcServiceOptions{.stuck_peer = stuck_peer, .data_requests = data_requests}) {
     component_.hold = [](const DataRequest& request) { return request.key.substr(0, 4) == "held"; };
@@ -56,7 +56,7 @@ class DataStreamHandlerTest : public ::testing::Test {
     ToWire(request, id, message->add_items());
   }
 
-  // The next answers, until `n` have come, by id.
+  // Reads answers until `n` have come, and returns them by id.
   std::map<uint64_t, wire::DataAnswer> Read(size_t n) {
     std::map<uint64_t, wire::DataAnswer> answers;
     while (answers.size() < n) {
@@ -94,14 +94,14 @@ TEST_F(DataStreamHandlerTest, AnswersOutOfOrder) {
   EXPECT_EQ(component_.Release(), 2u);
   answers = Read(2);
   EXPECT_EQ(answers.count(1) + answers.count(3), 2u);
-  // The youngest came first.
+  // The newest came first.
   EXPECT_THAT(order_, ElementsAre(2, 4, 3, 1));
 }
 
 TEST_F(DataStreamHandlerTest, StatusOfEachItem) {
   wire::DataRequests message = NewMessage();
   AddRead(&message, 1, "k1");
-  message.add_items()->set_id(2);  // no kind
+  message.add_items()->set_id(2);  // without a kind
   AddRead(&message, 3, std::string(5000, 'k'));
   AddRead(&message, 4, "absent");
   ASSERT_TRUE(stream_->Write(message));
@@ -180,7 +180,8 @@ TEST_F(DataStreamHandlerTest, HalfClosedStreamIsDone) {
   Open();
 }
 
-// A peer that asks, says that it asks for nothing more, and reads afterwards: what was answered when it said so arrives.
+// A peer asks, half-closes the stream, and reads afterwards. Answers that were ready before the half-close still
+// arrive.
 TEST_F(DataStreamHandlerTest, AnswersBeforeTheHalfCloseAreWritten) {
   component_.Put(kTable, "large", std::string(kMaxValueBytes, 'x'));
   constexpr int kReads = 16;
@@ -195,11 +196,11 @@ TEST_F(DataStreamHandlerTest, AnswersBeforeTheHalfCloseAreWritten) {
   Open();
 }
 
-// Room for one group of requests.
+// The stream has room for one group of requests.
 class SmallDataStreamTest : public DataStreamHandlerTest {
  protected:
   SmallDataStreamTest() : DataStreamHandlerTest(seconds(60), 16) {}
-  // Requests that the component holds, as many as there may be, and one more.
+  // Sends as many requests as there is room for, which the component holds, and one more.
   void Overfill() {
     for (const uint64_t first : {0, 100}) {
       wire::DataRequests message = NewMessage();
@@ -229,13 +230,13 @@ class StuckPeerTest : public DataStreamHandlerTest {
   StuckPeerTest() : DataStreamHandlerTest(milliseconds(300)) {}
 };
 
-// A peer that asks for much and reads nothing: the server reads no more of it, and cuts it off after a while.
+// A peer sends many requests and reads nothing. The server stops reading from it, and cuts it off after a while.
 TEST_F(StuckPeerTest, PeerThatDoesNotReadIsCutOff) {
   component_.Put(kTable, "large", std::string(kMaxValueBytes, 'x'));
   wire::DataRequests message = NewMessage();
   for (int i = 0; i < 64; ++i) {
     AddRead(&message, i, "large");
-    message.mutable_items(i)->set_low(std::string(1000, 'x'));  // of no meaning for a read, but it fills the windows
+    message.mutable_items(i)->set_low(std::string(1000, 'x'));  // no meaning in a read, but it fills the windows
   }
   const Deadline deadline = runtime_.Now() + seconds(20);
   while (stream_->Write(message)) ASSERT_LT(runtime_.Now(), deadline);
@@ -244,7 +245,7 @@ TEST_F(StuckPeerTest, PeerThatDoesNotReadIsCutOff) {
   }
   EXPECT_EQ(stream_->Finish().error_code(), grpc::StatusCode::CANCELLED);
   Open();
-  // The server is as before.
+  // The server still works.
   message = NewMessage();
   AddRead(&message, 1, "k1");
   ASSERT_TRUE(stream_->Write(message));

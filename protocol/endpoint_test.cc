@@ -89,7 +89,7 @@ TEST(EndpointTest, DiagnosesATakenPort) {
 }
 
 TEST(EndpointTest, DiagnosesForeignAddressesAndHosts) {
-  // 192.0.2.0/24 is for documentation; no machine has it.
+  // 192.0.2.0/24 is reserved for documentation; no machine has it.
   EXPECT_THAT(DiagnoseListen(*Address::Parse("", "192.0.2.1:0")).ToString(), HasSubstr("no such address"));
   EXPECT_EQ(DiagnoseListen(*Address::Parse("", "no.such.host.invalid:1")).code(), ErrorCode::kInvalidArgument);
 }
@@ -106,7 +106,7 @@ TEST(EndpointTest, DiagnosesUnixSockets) {
   ASSERT_EQ(listen(fd, 1), 0);
   EXPECT_THAT(DiagnoseListen(address).ToString(), HasSubstr("taken"));
   close(fd);
-  EXPECT_TRUE(DiagnoseListen(address).ok());  // left behind
+  EXPECT_TRUE(DiagnoseListen(address).ok());  // a socket file of a dead process
   unlink(address.path().c_str());
   std::ofstream(address.path()) << "not a socket";
   EXPECT_THAT(DiagnoseListen(address).ToString(), HasSubstr("no socket"));

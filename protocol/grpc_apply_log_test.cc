@@ -87,7 +87,7 @@ TEST_F(GrpcApplyLogTest, LargeBatchesGoThrough) {
   EXPECT_TRUE(testing::Eventually([&] { return listener.applied.load() == 1; }));
   batch.entries.resize(kMaxLogBatchBytes + 1);
   EXPECT_EQ((*log)->Send(batch, Soon()).code(), ErrorCode::kInvalidArgument);
-  // It was not sent, so the stream is as before.
+  // Nothing was sent, so the stream still works.
   ASSERT_TRUE((*log)->Send(Batch(1, 2), Soon()).ok());
   EXPECT_TRUE(testing::Eventually([&] { return listener.applied.load() == 2; }));
 }
@@ -125,7 +125,7 @@ TEST_F(GrpcApplyLogTest, ComponentThatClosesSaysWhy) {
   EXPECT_EQ((*log)->Send(Batch(0, 1), Soon()).code(), ErrorCode::kFenced);
 }
 
-// The reason and the end of the stream come together, in the middle of a write: both Send and the listener are told the reason.
+// The reason and the end of the stream arrive together, during a write. Both Send and the listener get the reason.
 TEST_F(GrpcApplyLogTest, ReasonOutlivesAWriteThatFails) {
   for (int round = 0; round < 200; ++round) {
     Listener listener;
@@ -185,7 +185,7 @@ TEST_F(GrpcApplyLogTest, ServerThatDiesClosesTheStream) {
   EXPECT_EQ(listener.closed.load(), 1);
 }
 
-// A component whose window stays full: Send waits, to its deadline, and what is held on the way is bounded.
+// The component's window stays full. Send waits up to its deadline, and the batches held on the way are bounded.
 TEST_F(GrpcApplyLogTest, SendIsBoundedByItsDeadline) {
   component_.on_batch = [&](const LogBatch&) {
     stuck_.Wait(runtime_, kNoDeadline);

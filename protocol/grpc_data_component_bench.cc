@@ -1,4 +1,4 @@
-// Point reads through a real connection, against a component that answers at once: what the wire alone costs.
+// Measures point reads through a real connection, against a component that answers at once: the cost of the wire alone.
 // The argument is the number of requests of one Submit.
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@
 namespace deut {
 namespace {
 
-// Finds the same record for every key.
+// Finds the same value for every key.
 class FixedDataComponent final : public DataComponent {
  public:
   void Submit(absl::Span<DataRequest* const> requests) override {

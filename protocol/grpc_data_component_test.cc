@@ -1,4 +1,4 @@
-// Every call of the interface through a real connection, and how calls fail.
+// Every call of the interface through a real connection, and its failures.
 #include "protocol/grpc_data_component.h"
 
 #include <atomic>
@@ -148,7 +148,7 @@ TEST_F(GrpcDataComponentTest, BulkScanWithGrantsAheadOfNeed) {
   for (int stretch = 0; stretch <= 10; ++stretch) {
     const std::string bound = stretch == 10 ? "" : Key(stretch * 100);
     ASSERT_TRUE((*scan)->Grant(bound, 1 << 20).ok());
-    if (stretch == 0) continue;  // one stretch ahead
+    if (stretch == 0) continue;  // one grant ahead
     const std::string reach = Key((stretch - 1) * 100);
     while (batch.covered < reach && !batch.complete) {
       ASSERT_TRUE((*scan)->Next(&batch, Soon()).ok());
@@ -162,7 +162,8 @@ TEST_F(GrpcDataComponentTest, BulkScanWithGrantsAheadOfNeed) {
   EXPECT_EQ(records, 1000u);
 }
 
-// Whoever grants ahead does not know how far the component is: bytes for a bound that it has reached, and grants when it has sent everything.
+// A client that grants ahead does not know how far the component is. It may grant bytes up to a bound already reached,
+// or grant after the last batch.
 TEST_F(GrpcDataComponentTest, GrantsThatComeTooLateAreHarmless) {
   for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
     auto scan = component_.OpenScan(

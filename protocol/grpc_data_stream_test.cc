@@ -1,4 +1,5 @@
-// A Data stream's client side through a real connection: answers out of order, requests given up, connections that break and come back.
+// The client side of Data streams through a real connection: answers out of order, abandoned requests, connections that
+// break and come back.
 #include "protocol/grpc_data_stream.h"
 
 #include <atomic>
@@ -116,19 +117,19 @@ TEST_F(GrpcDataStreamTest, BrokenStreamFailsWhatIsOutAndComesBack) {
     EXPECT_EQ(request->status.code(), ErrorCode::kUnavailable);
   }
   EXPECT_EQ(component_.abandoned(), 20u);
-  // While it is away every request fails quickly, with the address in the message.
+  // While the server is away, every request fails quickly, with the address in the message.
   const Status away = Read(Key(1));
   EXPECT_EQ(away.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(away.ToString(), HasSubstr(loopback_.address().ToString()));
   Restart();
   const MonotonicTime back = runtime_.Now();
   ASSERT_TRUE(testing::Eventually([&] { return Read(Key(1)).ok(); }));
-  // The pause between attempts is capped at a second (and drawn up to a fifth longer).
+  // The pause between attempts is at most one second, plus at most a fifth at random.
   EXPECT_LT(runtime_.Now() - back, seconds(4));
 }
 
 TEST_F(GrpcDataStreamTest, NothingSubmittedIsLostWhileConnecting) {
-  // The first requests arrive before there is a stream.
+  // The first requests arrive before a stream is open.
   std::vector<std::unique_ptr<Thread>> threads;
   std::atomic<int> answered{0};
   for (int t = 0; t < 4; ++t) {

@@ -57,7 +57,7 @@ class GrpcOneShotsTest : public ::testing::Test {
 
 TEST_F(GrpcOneShotsTest, ManyThreadsShareOneStream) {
   std::vector<OperationResult> results;
-  EXPECT_EQ(Run(Get("k"), &results, Soon()).status().code(), ErrorCode::kUnavailable);  // nobody has asked for it yet
+  EXPECT_EQ(Run(Get("k"), &results, Soon()).status().code(), ErrorCode::kUnavailable);  // no Ready has asked for the stream yet
   ASSERT_TRUE(Up());
   std::vector<std::unique_ptr<Thread>> threads;
   for (int thread = 0; thread < 8; ++thread) {
@@ -129,7 +129,7 @@ TEST_F(GrpcOneShotsTest, ABrokenStreamLosesOnlyAnswersAndComesBack) {
   }));
   ASSERT_TRUE(testing::Eventually([&] { return inside.load() == 2; }));
   const auto stop = runtime_.StartThread("stop", [&] { loopback_.Stop(); });
-  for (const auto& thread : threads) thread->Join();  // they are told although their calls go on
+  for (const auto& thread : threads) thread->Join();  // they get an answer although their calls go on
   EXPECT_EQ(read.code(), ErrorCode::kUnavailable) << read.ToString();
   EXPECT_EQ(write.code(), ErrorCode::kOutcomeUnknown) << write.ToString();
   stopped.Signal(runtime_);
@@ -153,7 +153,7 @@ TEST_F(GrpcOneShotsTest, LateAnswersAreNotWaitedFor) {
   EXPECT_EQ(Run(Get("k"), &results, runtime_.Now() + milliseconds(1)).status().code(), ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(Run(Put("k", "v"), &results, runtime_.Now() + milliseconds(1)).status().code(), ErrorCode::kOutcomeUnknown);
   go.Signal(runtime_);
-  // The stream is none the worse for it.
+  // The stream still works.
   const Result<CommitAnswer> next = Run(Get("k"), &results, Soon());
   EXPECT_TRUE(next.ok()) << next.status().ToString();
 }

@@ -43,7 +43,7 @@ class GrpcSession final : public TransactionSession {
                                       std::vector<OperationResult>* results, Deadline deadline) override;
 
  private:
-  // What a missing answer means to the caller. kPerhapsCommitted: the status becomes OUTCOME_UNKNOWN.
+  // The meaning of a missing answer to the caller. kPerhapsCommitted: the status becomes OUTCOME_UNKNOWN.
   enum class Lost : uint8_t { kNothing, kPerhapsCommitted };
 
   // Returns the empty request of the next call.

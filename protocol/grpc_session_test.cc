@@ -1,4 +1,4 @@
-// Sessions through a real connection, with the client's side under test: results, deadlines, lost answers.
+// Sessions through a real connection, tested from the client side: results, deadlines, lost answers.
 #include "protocol/grpc_session.h"
 
 #include <atomic>
@@ -63,7 +63,7 @@ class GrpcSessionTest : public ::testing::Test {
   std::string Value(size_t i) { return std::string(RecordBatch::Iterator(results_[i].records).record().value); }
 
   Runtime& runtime_ = RealRuntime();
-  // The server's thread stops in this call until go_on_.
+  // The server's thread stops in this call until go_on_ is signalled.
   std::string stuck_in_;
   Event arrived_, go_on_;
   // This call answers with answer_.
@@ -112,7 +112,7 @@ TEST_F(GrpcSessionTest, OneShotTransaction) {
   EXPECT_TRUE(results_[0].status.ok());
   EXPECT_EQ(results_[1].status.code(), ErrorCode::kAlreadyExists);
   EXPECT_EQ(scripted_.Value(kTable, "c"), "");
-  // D1: when that was so.
+  // D1: the timestamp at which the precondition did not hold.
   EXPECT_EQ(results_[1].refused_at, Timestamp(2));
   EXPECT_EQ(RefusedAt(results_), Timestamp(2));
   ASSERT_TRUE(OneShot({Put("c", "3"), Get("c")}).ok());
@@ -157,7 +157,7 @@ TEST_F(GrpcSessionTest, MoreOperationsThanTravelInOneMessage) {
   EXPECT_TRUE(results_.empty());
   EXPECT_TRUE(session_->Commit(Soon()).ok());
   EXPECT_EQ(scripted_.Value(kTable, "k2999"), "k2999");
-  // A one-shot is one message.
+  // A one-shot must fit into one message.
   EXPECT_EQ(OneShot(operations).status().code(), ErrorCode::kInvalidArgument);
   operations.assign(kMaxOperationsPerCall + 1, Get("k"));
   EXPECT_EQ(OneShot(operations).status().code(), ErrorCode::kInvalidArgument);
@@ -185,7 +185,7 @@ TEST_F(GrpcSessionTest, AnswerByTheServersDeadlineKeepsTheSession) {
   answer_ = Status(ErrorCode::kDeadlineExceeded, "the TC's own");
   EXPECT_EQ(session_->Execute({}, &results_, runtime_.Now()).code(), ErrorCode::kDeadlineExceeded);
   answer_in_.clear();
-  // How late an answer may be is kAnswerGrace; on a busy machine even that can pass.
+  // An answer may be late by kAnswerGrace. A busy machine may exceed even that.
   const auto commit = session_->Commit(Soon());
   EXPECT_TRUE(commit.ok() || commit.status() == ErrorCode::kUnavailable);
 }
@@ -209,8 +209,8 @@ TEST_F(GrpcSessionTest, DeadlineWithoutAnswerClosesTheSession) {
   EXPECT_EQ(scripted_.aborts(), 1u);
 }
 
-// A peer that says nothing any more: who aborts does not wait for it longer than a moment, and the session is closed. The bound is far above
-// kAbortWait, for a busy machine, and below what callers wait for otherwise.
+// The peer no longer answers. Abort waits for it only briefly, and the session is closed. The bound is far above
+// kAbortWait, for a busy machine, and below the usual waits of callers.
 TEST_F(GrpcSessionTest, AbortDoesNotWaitForADeadPeer) {
   Begin();
   stuck_in_ = "abort";
@@ -231,7 +231,7 @@ TEST_F(GrpcSessionTest, CommitWhoseDeadlinePassesIsUnknown) {
   const auto commit = session_->Commit(runtime_.Now() + milliseconds(50));
   EXPECT_EQ(commit.status().code(), ErrorCode::kOutcomeUnknown);
   go_on_.Signal(runtime_);
-  // This one happened.
+  // This commit happened.
   EXPECT_TRUE(testing::Eventually([&] { return scripted_.commits() == 1; }));
   EXPECT_EQ(scripted_.Value(kTable, "a"), "1");
 }
@@ -261,7 +261,7 @@ TEST_F(GrpcSessionTest, CommitOverABrokenConnection) {
     loopback_.Stop();
   });
   const auto commit = session_->Commit(Soon());
-  // The answer may have made it out before the connection broke.
+  // The answer may have been sent before the connection broke.
   EXPECT_TRUE(commit.ok() || commit.status() == ErrorCode::kOutcomeUnknown) << commit.status().ToString();
   killer->Join();
   EXPECT_EQ(session_->Commit(Soon()).status().code(), ErrorCode::kUnavailable);

@@ -1,4 +1,4 @@
-// The calls beside sessions, through a real connection.
+// The calls outside sessions, through a real connection.
 #include "protocol/grpc_transaction_service.h"
 
 #include <memory>
@@ -115,10 +115,10 @@ TEST_F(GrpcTransactionServiceTest, LostAnswerToACommitIsUnknown) {
         stuck_in_ == "create_table" ? client_.CreateTable("t", deadline).status() : client_.DropTable("t", deadline);
     EXPECT_EQ(late.code(), ErrorCode::kOutcomeUnknown) << late.ToString();
   }
-  // What commits nothing is not.
+  // A call that commits nothing has no unknown outcome.
   stuck_in_ = "open_table";
   EXPECT_EQ(client_.OpenTable("t", runtime_.Now() + milliseconds(50)).status().code(), ErrorCode::kDeadlineExceeded);
-  // An answer of the service is its answer.
+  // If the service answers with an error, that error is the outcome.
   stuck_in_.clear();
   refused_ = "create_table";
   EXPECT_EQ(client_.CreateTable("t", Soon()).status().code(), ErrorCode::kUnavailable);

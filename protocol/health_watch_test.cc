@@ -30,7 +30,7 @@ class HealthWatchTest : public ::testing::Test {
     const MutexLock lock(mutex_);
     return told_;
   }
-  // What was not answered yet when this is called is answered, and what follows from it told.
+  // Waits until the watch has finished the present question, and has reported its result.
   void Settle() {
     const uint64_t asked = asked_.load();
     while (asked_.load() < asked + 2) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));

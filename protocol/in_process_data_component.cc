@@ -60,8 +60,8 @@ struct InProcessDataComponent::ScanNode {
   std::unique_ptr<ScanStream> inner;
 };
 
-// Stands between the incarnation's stream and the user's listener, so that the listener gets exactly one OnClosed,
-// whatever ends the stream.
+// Stands between the incarnation's stream and the user's listener. So the listener gets exactly one OnClosed, no matter
+// how the stream ends.
 struct InProcessDataComponent::ApplyNode final : public ApplyLogListener {
   ApplyNode* next = nullptr;  // constant once linked
   std::atomic<bool> used{false};

@@ -139,7 +139,7 @@ TEST_F(InProcessDataComponentTest, AbandonedRequestIsNotTouched) {
   component_.Submit(requests);
   component_.Abandon(request.get());
   EXPECT_EQ(life_->abandoned(), 1u);
-  request.reset();  // the address sanitizer would see a late touch
+  request.reset();  // the address sanitizer would report a late access
   component_.Kill();
 }
 
@@ -155,7 +155,7 @@ TEST_F(InProcessDataComponentTest, KillClosesLogStreamOnce) {
   EXPECT_EQ(listener.code.load(), ErrorCode::kUnavailable);
   EXPECT_EQ((*log)->Send(Batch(10, 20), kNoDeadline).code(), ErrorCode::kUnavailable);
   ASSERT_TRUE(component_.Start().ok());
-  // The stream stays with its life.
+  // The stream stays with its incarnation.
   EXPECT_EQ((*log)->Send(Batch(10, 20), kNoDeadline).code(), ErrorCode::kUnavailable);
   log->reset();
   EXPECT_EQ(listener.closed.load(), 1);
@@ -194,7 +194,7 @@ TEST_F(InProcessDataComponentTest, KillEndsScans) {
   EXPECT_EQ(life_->scans(), 0u);
 }
 
-// Readers, scanners and a log sender run through many lives; every call ends, and every listener is closed once.
+// Readers, scanners and a log sender run through many incarnations. Every call ends, and every listener is closed once.
 TEST_F(InProcessDataComponentTest, LivesUnderLoad) {
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> answered{0}, refused{0}, abandoned{0}, opened{0}, closed{0};

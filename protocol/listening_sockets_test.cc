@@ -58,7 +58,7 @@ TEST(ListeningSocketsTest, ASocketFileIsRemovedAtTheEndAndReplacedIfItsOwnerIsGo
     EXPECT_TRUE(testing::ConnectRaw(address).valid());
     EXPECT_EQ(ListeningSockets::Open(address).status(), ErrorCode::kUnavailable);
     EXPECT_TRUE(testing::ConnectRaw(address).valid()) << "a refused second server leaves the file alone";
-    // As if the process had died: the file stays.
+    // A hard link keeps the file, as if the process had died.
     ASSERT_EQ(link(address.path().c_str(), dir.Sub("kept").c_str()), 0);
   }
   EXPECT_NE(lstat(address.path().c_str(), &about), 0);

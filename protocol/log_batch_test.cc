@@ -149,7 +149,7 @@ TEST(LogBatchTest, ATornOrChangedBatchIsRefusedOrWellFormed) {
   const LogBatch good = Batch(
       {Update(LogEntryKind::kPut, 20, 1, "abc", "value"), LowWater(30, 250), Update(LogEntryKind::kDelete, 40, 1, "a")},
       At(5, 0), At(60, 0));
-  // A cut between entries leaves a shorter batch that is well-formed by itself; the checksum on the wire is what finds that.
+  // A cut between entries leaves a shorter, well-formed batch. Only the checksum on the wire finds it.
   int well_formed = 0;
   for (size_t bytes = 0; bytes < good.entries.size(); ++bytes) {
     LogBatch torn = good;

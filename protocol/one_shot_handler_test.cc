@@ -1,4 +1,4 @@
-// Streams of one-shot transactions on a server, against clients that do as they like.
+// Streams of one-shot transactions on a server, against clients that break any rule they like.
 #include "protocol/one_shot_handler.h"
 
 #include <atomic>
@@ -46,7 +46,7 @@ class Client {
     message_.Clear();
     return sent;
   }
-  // The next message; empty if the stream has ended.
+  // Returns the next message; empty if the stream has ended.
   wire::OneShotAnswers Next() {
     wire::OneShotAnswers answers;
     if (!stream_->Read(&answers)) answers.Clear();
@@ -72,7 +72,7 @@ Operation Put(const std::string& key, const std::string& value) {
 Operation Get(const std::string& key) { return {.kind = OperationKind::kGet, .table = TableId(1), .key = key}; }
 
 #ifdef DEUT_TEST_POINTS
-// An event of an executor's queue, at once.
+// An event that an executor's queue delivers at once.
 class Ping final : public RpcEvent {
  public:
   explicit Ping(grpc::ServerCompletionQueue* queue) {
@@ -157,7 +157,7 @@ TEST_F(OneShotHandlerTest, HalfCloseAtOnceEndsTheStream) {
   EXPECT_TRUE(client->Finish().ok());
 }
 
-// A call that waits is no reason to keep the other, nor the end of the stream, waiting.
+// A waiting call delays neither the other call nor the end of the stream.
 TEST_F(OneShotHandlerTest, ACallThatWaitsHoldsUpNoOther) {
   std::atomic<int> calls{0};
   Event gate;
@@ -191,7 +191,8 @@ TEST_F(OneShotHandlerTest, AStreamLivesUntilWhoEndsItHasDone) {
     if (point != "rpc_call.finishing") return;
     EXPECT_TRUE(opened) << "not by the work that was posted";
     executor.BeforeBlocking();
-    // The end of the call, and that its peer was told; and who has run the second of these is done with it.
+    // The end of the call and the note to its peer have been run. The thread that ran the second of these has finished
+    // it.
     EXPECT_TRUE(Eventually([&] { return told == 2; }));
     Ping(executor.queue());
     EXPECT_NE(scripted_.sessions(), 0u) << "the stream is gone, and its workers with it";
@@ -201,7 +202,7 @@ TEST_F(OneShotHandlerTest, AStreamLivesUntilWhoEndsItHasDone) {
   client->Add(1, {Put("a", "v")});
   client->Add(2, {Put("b", "v")});
   ASSERT_TRUE(client->Send());
-  // The second is run by a thread that was summoned.
+  // A summoned thread runs the second call.
   ASSERT_TRUE(Eventually([&] { return calls == 2; }));
   gates[0].Signal(runtime_);
   EXPECT_EQ(client->Next().answers(0).id(), 1u);
@@ -242,7 +243,7 @@ TEST_F(OneShotHandlerTest, ResetsAtRandomMomentsLeaveNothingBehind) {
   ExpectServes();
 }
 
-// More than a peer may have open: their places come back.
+// More streams than a peer may have open at once: their places are released.
 TEST_F(OneShotHandlerTest, StreamsThatAreResetAtOnceKeepNoPlace) {
   for (int i = 0; i < 1000; ++i) Connect()->Reset();
   EXPECT_TRUE(Eventually([&] {
@@ -272,7 +273,7 @@ TEST_F(OneShotFewThreadsTest, PeersThatTakeNoAnswersKeepNobodyFromBeingServedFor
     for (uint64_t id = 1; id <= 4; ++id) clients.back()->Add(id, std::vector<Operation>(16, Get("k")));
     ASSERT_TRUE(clients.back()->Send());
   }
-  // Each is cut off in its turn, though it never goes away.
+  // Each is cut off in turn, although no client goes away.
   EXPECT_TRUE(Eventually([&] { return scripted_.commits() > 1; }));
   EXPECT_TRUE(Eventually([&] { return scripted_.sessions() == 0; }));
   ExpectServes();

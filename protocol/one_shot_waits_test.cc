@@ -1,4 +1,4 @@
-// What many transactions of one stream wait for together: reads ahead, and the disk.
+// Waits that many transactions of one stream share: prefetches, and the disk.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -17,7 +17,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two calls are held back for what they read; what needs nothing of it, in their message and after it, is answered meanwhile.
+// Two calls are held back for their reads. Calls that need no such read, in the same message and after it, are answered
+// meanwhile.
 TEST_F(OneShotWorkersTest, WhatIsReadAheadIsAskedForTogetherAndHoldsUpNobodyElse) {
   Event asked, go;
   std::atomic<int> starts{0};
@@ -64,13 +65,13 @@ TEST_F(OneShotWorkersTest, WithoutReadingAheadEachReadsForItself) {
   stream_.Send(message);
   for (uint64_t id = 1; id <= 4; ++id) EXPECT_EQ(stream_.Answer(id).results_size(), 1);
   EXPECT_EQ(refused.load(), 1);
-  // A call alone asks for itself.
+  // A single call sends its own reads.
   Send(5, Get("far"));
   EXPECT_EQ(stream_.Answer(5).results_size(), 1);
   EXPECT_EQ(refused.load(), 1);
 }
 
-// As it raises what is read, and so may cost an earlier writer an abort.
+// A prefetch raises last reads, and so may cost an earlier writer an abort.
 TEST_F(OneShotWorkersTest, NothingIsReadAheadForSnapshots) {
   std::atomic<int> starts{0};
   scripted_.reads_ahead = "far";
@@ -91,7 +92,7 @@ TEST_F(OneShotWorkersTest, NothingIsReadAheadForSnapshots) {
 
 class PeerGoesTest : public OneShotWorkersTest {
  protected:
-  // The peer goes while what its four calls need is asked for; `begun` of them are begun then.
+  // The peer hangs up while the reads of its four calls are in flight. `begun` of them are begun by then.
   void GoWhileAsked(const Operation& operation, int begun) {
     Event asked, go;
     scripted_.reads_ahead = "far";
@@ -120,7 +121,7 @@ TEST_F(PeerGoesTest, WhileSomethingIsReadAhead) { GoWhileAsked(Get("far"), 0); }
 
 TEST_F(PeerGoesTest, WhatWasBegunEnds) { GoWhileAsked(Scan("far"), 4); }
 
-// Scans are begun together with the reads of their message; what was begun is gone on with, and ends, whoever runs it.
+// Scans are begun together with the reads of their message. A begun scan is continued, and ends, on any thread.
 TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndHoldUpNobodyElse) {
   Event asked, go;
   std::atomic<int> starts{0}, taken{0};
@@ -145,7 +146,7 @@ TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndHoldUpNobodyElse) {
   EXPECT_TRUE(asked.Wait(runtime_, kNoDeadline));
   EXPECT_EQ(stream_.Answer(5).results_size(), 1);
   EXPECT_TRUE(FromWire(stream_.Answer(2).status()).ok());
-  Send(6, Scan("far4"));  // a call alone asks for itself
+  Send(6, Scan("far4"));  // a single call sends its own reads
   EXPECT_EQ(stream_.Answer(6).results_size(), 1);
   EXPECT_FALSE(stream_.Answered(1));
   EXPECT_FALSE(stream_.Answered(3));
@@ -158,7 +159,7 @@ TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndHoldUpNobodyElse) {
   EXPECT_EQ(scripted_.begun(), 0);
 }
 
-// One that was begun waits: the others are run meanwhile, by who did not begin them.
+// One of the begun calls waits. Threads that did not begin the others run them meanwhile.
 TEST_F(OneShotWorkersTest, WhatWasBegunIsRunByOthersWhileOneOfThemWaits) {
   Event waiting, go;
   std::atomic<int> taken{0};
@@ -182,7 +183,7 @@ TEST_F(OneShotWorkersTest, WhatWasBegunIsRunByOthersWhileOneOfThemWaits) {
   EXPECT_EQ(scripted_.begun(), 0);
 }
 
-// Nobody knows for how long: nothing that others wait for is left standing in the queue.
+// The length of the wait is unknown. So no begun call, for which others might wait, stays in the queue.
 TEST_F(OneShotWorkersTest, WhatWasBegunEndsBeforeThePeerIsWaitedFor) {
   std::atomic<int> taken{0};
   scripted_.reads_ahead = "far";
@@ -203,7 +204,7 @@ TEST_F(OneShotWorkersTest, WhatWasBegunEndsBeforeThePeerIsWaitedFor) {
   wire::OneShotCalls message;
   for (uint64_t id = 2; id <= kCalls; ++id) Add(id, Scan("far"), &message);
   stream_.Send(message);
-  // Some have been run before there was no more room for their answers.
+  // Some have run before the room for answers was used up.
   const Deadline deadline = runtime_.Now() + seconds(20);
   const auto no_room = [&] { return taken.load() != 0 && scripted_.begun() == 0 && stream_.writing(); };
   while (!no_room() && runtime_.Now() < deadline) runtime_.Yield();
@@ -214,7 +215,8 @@ TEST_F(OneShotWorkersTest, WhatWasBegunEndsBeforeThePeerIsWaitedFor) {
   for (uint64_t id = 2; id <= kCalls; ++id) EXPECT_EQ(stream_.Answer(id).results_size(), 1);
 }
 
-// Many wait for the disk, and one thread waits for them: what is not durable is not shown, what comes meanwhile is run.
+// Many calls wait for the disk, and one thread waits for all of them. Commits that are not durable are not shown, and
+// new calls run meanwhile.
 TEST_F(OneShotWorkersTest, WhatIsNotDurableIsAnsweredWhenItIs) {
   Event waiting, go;
   std::atomic<int> waits{0};
@@ -234,7 +236,7 @@ TEST_F(OneShotWorkersTest, WhatIsNotDurableIsAnsweredWhenItIs) {
   EXPECT_TRUE(waiting.Wait(runtime_, runtime_.Now() + seconds(20)));
   for (uint64_t id = 21; id <= 40; ++id) Send(id, Put("k", "v"));
   Send(41, Get("k"));
-  EXPECT_EQ(stream_.Answer(41).results_size(), 1);  // with two threads: the others have left theirs
+  EXPECT_EQ(stream_.Answer(41).results_size(), 1);  // with two threads: the others have left their answers to the acknowledger
   EXPECT_EQ(scripted_.commits(), 41u);
   for (uint64_t id = 1; id <= 40; ++id) EXPECT_FALSE(stream_.Answered(id));
   EXPECT_EQ(waits.load(), 1);
@@ -246,7 +248,7 @@ TEST_F(OneShotWorkersTest, WhatIsNotDurableIsAnsweredWhenItIs) {
   }
 }
 
-// Calls that take the processor, and wait for nothing: whoever runs them sees to what is to become durable.
+// The calls use the processor and never wait. The thread that runs them also asks for durability.
 TEST_F(OneShotWorkersTest, ALongQueueDoesNotHoldUpTheDisk) {
   std::atomic<bool> asked{false}, asked_before_the_last{false};
   std::atomic<uint64_t> begun{0};
@@ -270,7 +272,7 @@ TEST_F(OneShotWorkersTest, ALongQueueDoesNotHoldUpTheDisk) {
   Stop();
 }
 
-// Each answer that is withheld has a deadline of its own, also one that comes while another, without one, is waited for.
+// Each withheld answer has a deadline of its own, even if it comes during the wait for another one without a deadline.
 TEST_F(OneShotWorkersTest, DeadlinesThatComeWhileTheDiskIsWaitedForAreKept) {
   Event waiting;
   std::atomic<bool> hung_up{false};
@@ -322,7 +324,7 @@ TEST_F(OneShotWorkersTest, WhatDoesNotBecomeDurableIsUnknown) {
   EXPECT_EQ(waits.load(), 2);
 }
 
-// A peer that is not told anything, as the disk hangs, is not read for ever.
+// While the disk hangs and the peer gets no answers, the server does not read from it for ever.
 TEST_F(OneShotWorkersTest, WhileMuchIsNotDurableNothingIsRead) {
   Event go;
   scripted_.withholds = true;

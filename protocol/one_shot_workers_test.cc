@@ -1,4 +1,5 @@
-// Many transactions on one stream: none waits for another, all are answered, and a peer that sends nonsense, or nothing any more, ends it.
+// Many transactions on one stream. None waits for another, all are answered, and a peer that breaks the protocol or
+// hangs up ends the stream.
 #include "protocol/one_shot_workers.h"
 
 #include <atomic>
@@ -42,7 +43,7 @@ TEST_F(OneShotWorkersTest, WhatWaitsHoldsUpNobody) {
   Event go;
   std::atomic<int> waiting{0};
   scripted_.before = [&](std::string_view call, Deadline deadline) {
-    // The first five to come wait.
+    // The first five calls wait.
     if (call == "one_shot" && waiting.fetch_add(1) < 5) go.Wait(runtime_, deadline);
     return Status::Ok();
   };
@@ -50,7 +51,7 @@ TEST_F(OneShotWorkersTest, WhatWaitsHoldsUpNobody) {
   wire::OneShotCalls message = Opening();
   for (uint64_t id = 1; id <= 10; ++id) Add(id, Put("k", "v"), &message);
   stream_.Send(message);
-  // Of the ten, five are answered while five wait; and what comes later is read.
+  // Five of the ten are answered while five wait, and later messages are read.
   Send(11, Put("k", "w"));
   EXPECT_TRUE(FromWire(stream_.Answer(11).status()).ok());
   const auto answered = [&] {
@@ -64,7 +65,7 @@ TEST_F(OneShotWorkersTest, WhatWaitsHoldsUpNobody) {
   for (uint64_t id = 1; id <= 10; ++id) EXPECT_TRUE(FromWire(stream_.Answer(id).status()).ok());
 }
 
-// Who waits is patient only where no other call could be run meanwhile, and not for long.
+// A waiting thread is patient only while no other call could run, and not for long.
 TEST_F(OneShotWorkersTest, PatienceHoldsUpNoCallThatIsThereAndNoneThatComesForLong) {
   for (const bool there : {true, false}) {
     Event go;
@@ -109,7 +110,7 @@ TEST_F(OneShotWorkersTest, WithoutMoreThreadsWhatWaitsIsWaitedFor) {
 TEST_F(OneShotWorkersTest, ALongQueueIsShared) {
   std::atomic<int> inside{0};
   Event both;
-  // Each waits until another one is in its call, too, without a wait that anybody is told of.
+  // Each call waits, without announcing it, until another one runs, too.
   scripted_.before = [&](std::string_view call, Deadline) {
     if (call != "one_shot") return Status::Ok();
     ++inside;
@@ -154,11 +155,11 @@ TEST_F(OneShotWorkersTest, APeerThatTakesNothingIsNotReadFrom) {
   for (uint64_t id = 2; id <= 50; ++id) EXPECT_EQ(stream_.Answer(id).results_size(), 1);
 }
 
-// Also where each answer is small and several threads work.
+// Like the test above, with small answers and several threads.
 TEST_F(OneShotWorkersTest, APeerThatTakesNoSmallAnswersIsNotReadFrom) {
   std::atomic<int> calls{0};
   scripted_.before = [&](std::string_view call, Deadline) {
-    // Some wait, and others come for them: while one writes, another goes on.
+    // Some calls wait, and other threads come in their place. So one thread goes on while another writes.
     if (call == "one_shot" && calls.fetch_add(1) % 10 == 2) runtime_.SleepUntil(runtime_.Now() + microseconds(100));
     return Status::Ok();
   };
@@ -175,7 +176,7 @@ TEST_F(OneShotWorkersTest, APeerThatTakesNoSmallAnswersIsNotReadFrom) {
     for (uint64_t i = 0; i < kCalls; ++i) Add(m * 1000 + i, Get("k"), &more);
     stream_.Send(more);
   }
-  // Until nothing happens for a while.
+  // Waits until nothing happens for a while.
   for (int seen = -1; seen != calls.load();) {
     seen = calls.load();
     runtime_.SleepUntil(runtime_.Now() + milliseconds(100));
@@ -256,7 +257,7 @@ TEST_F(OneShotWorkersTest, WhatHasBegunGoesOnWhenThePeerIsGone) {
   EXPECT_EQ(scripted_.sessions(), 0u);
 }
 
-// Waits of random lengths in random places.
+// Waits of random lengths at random places.
 TEST_F(OneShotWorkersTest, ManyMessagesOfCallsThatWaitAndCallsThatDoNot) {
   std::atomic<uint64_t> calls{0};
   scripted_.before = [&](std::string_view call, Deadline) {

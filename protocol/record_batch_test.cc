@@ -97,7 +97,7 @@ TEST(RecordBatchTest, RefusesWhatIsNotABatch) {
   RecordBatch batch;
   batch.Append("key", "value", Version{Timestamp(1), 1});
   const std::string good = batch.bytes();
-  // Every proper prefix but the empty one is cut short.
+  // Every proper prefix is refused, except the empty one.
   EXPECT_TRUE(RecordBatch::Parse("").ok());
   for (size_t bytes = 1; bytes < good.size(); ++bytes) {
     EXPECT_EQ(RecordBatch::Parse(good.substr(0, bytes)).status(), ErrorCode::kCorruption) << bytes;

@@ -43,7 +43,7 @@ class RequestMultiplexer {
     size_t outstanding_requests = kMaxOutstandingRequests;
   };
 
-  // What the submitter must do next.
+  // The submitter's next step.
   enum class Next : uint8_t {
     kNothing,     // another thread sends
     kSend,        // the caller has the sender's role: it calls TakeMessage and sends until TakeMessage returns false

@@ -22,7 +22,7 @@ using Next = RequestMultiplexer::Next;
 
 constexpr Sender kSender{.tc = TcId(1), .epoch = TcEpoch(2), .nonce = 3, .incarnation = DcIncarnation(4)};
 
-// What a data component would answer: the key as the record.
+// Answers as a data component would, with a value made from the key.
 void AddAnswer(const wire::DataItem& item, wire::DataAnswers* answers) {
   RecordBatch records;
   records.Append(item.key(), "value of " + item.key(), Version{Timestamp(1), 1});
@@ -59,7 +59,7 @@ TEST_F(RequestMultiplexerTest, QueuesUntilUpThenCombines) {
   EXPECT_EQ(Submit({NewRequest("b"), NewRequest("c")}), Next::kWakeStream);
   EXPECT_TRUE(multiplexer_.HasQueued());
   EXPECT_EQ(multiplexer_.Up(), Next::kSend);
-  // Somebody else sends: later ones only queue.
+  // Another thread sends, so later requests are only queued.
   EXPECT_EQ(Submit({NewRequest("d"), NewRequest("e")}), Next::kNothing);
   wire::DataRequests message;
   ASSERT_TRUE(multiplexer_.TakeMessage(&message));
@@ -158,7 +158,7 @@ TEST_F(RequestMultiplexerTest, DownFailsQueuedAndSent) {
     EXPECT_EQ(request.status.code(), ErrorCode::kUnavailable);
   }
   EXPECT_EQ(multiplexer_.outstanding(), 0u);
-  // And it can come up again, with nothing of the past.
+  // The stream can come up again, without any old request.
   EXPECT_EQ(multiplexer_.Up(), Next::kNothing);
 }
 
@@ -174,12 +174,13 @@ TEST_F(RequestMultiplexerTest, AbandonedRequestIsForgotten) {
   multiplexer_.Answered(&answers);
   EXPECT_FALSE(requests_[0].done.IsSet());
   EXPECT_TRUE(requests_[1].done.IsSet());
-  multiplexer_.Abandon(&requests_[1]);  // answered already: nothing to do
+  multiplexer_.Abandon(&requests_[1]);  // already answered, so there is nothing to do
 }
 
-// The lock is needed for answers, too: a client that gives up very many requests must not hold it for each of them as long as there are others.
-// The test measures the thread's own processor time, which other programs do not lengthen. A search through all requests takes two hundred times as
-// long with two hundred times as many of them. A look-up in a table takes longer only by the misses of caches. The bound lies far from both.
+// Answers need the lock, too. So a client that abandons very many requests must not search through all of them under
+// the lock. The test measures the thread's own processor time, which other programs do not lengthen. A search takes two
+// hundred times as long with two hundred times as many requests; a hash table takes longer only by its cache misses.
+// The bound lies far from both.
 TEST_F(RequestMultiplexerTest, AbandoningOneOfManyCostsAsOneOfFew) {
   constexpr size_t kAbandoned = 100, kRounds = 5, kFew = kRounds * kAbandoned, kMany = 200 * kFew;
   const auto processor_time = [] {
@@ -198,7 +199,7 @@ TEST_F(RequestMultiplexerTest, AbandoningOneOfManyCostsAsOneOfFew) {
     }
     multiplexer.Submit(all);
     Duration least = Duration::max();
-    // From the middle: whichever end a search begins at, half of them lie before.
+    // The abandoned requests lie in the middle, so a search from either end would pass half of the others.
     const size_t first = (outstanding - kFew) / 2;
     for (size_t round = 0; round < kRounds; ++round) {
       const Duration begin = processor_time();
@@ -214,7 +215,7 @@ TEST_F(RequestMultiplexerTest, AbandoningOneOfManyCostsAsOneOfFew) {
 }
 
 #ifdef DEUT_TEST_POINTS
-// The completing thread has taken a request out of the table and not yet filled it in: Abandon has to wait for it.
+// The completing thread has taken a request out of the table and not filled it in yet, so Abandon must wait for it.
 TEST_F(RequestMultiplexerTest, AbandonWaitsForTheThreadThatFillsIn) {
   multiplexer_.Up();
   ASSERT_EQ(Submit({NewRequest("a")}), Next::kSend);
@@ -245,8 +246,8 @@ TEST_F(RequestMultiplexerTest, AbandonWaitsForTheThreadThatFillsIn) {
 }
 #endif
 
-// Many submitters, a stream that answers, breaks and comes back, and requests that are given up at any moment. Every request that is not
-// abandoned is finished exactly once, with its own answer or UNAVAILABLE.
+// Many submitters, a stream that answers, breaks and comes back, and requests that are abandoned at any moment. Every
+// request that is not abandoned finishes exactly once, with its own answer or UNAVAILABLE.
 TEST(RequestMultiplexerStressTest, SubmittersAgainstABreakingStream) {
   Runtime& runtime = RealRuntime();
   RequestMultiplexer multiplexer(runtime, {.message_requests = 8, .message_bytes = 4096, .outstanding_requests = 64});
@@ -262,7 +263,7 @@ TEST(RequestMultiplexerStressTest, SubmittersAgainstABreakingStream) {
       in_transit.push_back(message);
     }
   };
-  // The stream: comes up, answers some messages, breaks.
+  // The stream comes up, answers some messages, and breaks.
   const auto stream = runtime.StartThread("stream", [&] {
     while (!stop.load()) {
       if (!multiplexer.HasQueued()) {
@@ -290,7 +291,7 @@ TEST(RequestMultiplexerStressTest, SubmittersAgainstABreakingStream) {
         multiplexer.Answered(&answers);
       }
       if (multiplexer.StopSending()) {
-        // A submitter holds the role and is about to give it up, as a real one does when its write has ended.
+        // A submitter holds the role and will give it up, as a real one does when its write has ended.
         while (multiplexer.StopSending()) runtime.Yield();
       }
       {

@@ -18,7 +18,7 @@ using ::testing::Not;
 
 constexpr TableId kMine = TableId(1), kOthers = TableId(2), kNone = TableId(3);
 
-// Counts what reaches it.
+// Records the calls that reach it.
 class CountingSession final : public TransactionSession {
  public:
   explicit CountingSession(std::vector<std::string>* calls) : calls_(*calls) {}
@@ -146,7 +146,7 @@ TEST_F(RightsServiceTest, ARefusedOperationReachesNothingAndAbortsItsTransaction
   EXPECT_EQ(results[1].status.code(), ErrorCode::kPermissionDenied);
 }
 
-// Ids count from 1: whoever may use one table could otherwise learn the names of all.
+// Ids count from 1, so a peer with a right to one table could otherwise learn the names of all.
 TEST_F(RightsServiceTest, NamesAreToldOnlyToThoseWhoMaySeeThem) {
   const auto app = Session(app_), report = Session(report_);
   std::vector<OperationResult> results;
@@ -186,7 +186,7 @@ TEST_F(RightsServiceTest, NamesAreLookedUpOnceAndUnknownTablesEveryTime) {
   const auto session = Session(app_);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Run(*session, Of(OperationKind::kPut, kMine)), ErrorCode::kOk);
   EXPECT_EQ(inner_.name_look_ups, 1);
-  // The name of a table that is made later has not been checked yet.
+  // The name of a table that is created later has not been checked yet.
   EXPECT_EQ(Run(*session, Of(OperationKind::kPut, kNone)), ErrorCode::kNotFound);
   EXPECT_EQ(Run(*session, Of(OperationKind::kPut, kNone)), ErrorCode::kNotFound);
   EXPECT_EQ(inner_.name_look_ups, 3);

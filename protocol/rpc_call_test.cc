@@ -1,4 +1,4 @@
-// A small service of streams on an executor, against clients that do as they like.
+// A small service of streams on an executor, against clients that break any rule they like.
 #include "protocol/rpc_call.h"
 
 #include <atomic>
@@ -42,8 +42,9 @@ std::string Text(const grpc::ByteBuffer& message) {
 
 constexpr size_t kLarge = 256 << 10;
 
-// What a call does with a message is its first letter: `e` sends it back, `q` ends, `f` writes large messages until none can be written, `p` holds
-// its thread until the gate opens, `t` sends it back if nothing is being written.
+// The first letter of a message says what the call does with it. `e` sends it back; `q` ends the call; `f` writes large
+// messages until it can write no more; `p` holds its thread until the gate opens; `t` sends it back unless a write is
+// in flight.
 class Streams final : public grpc::Service, public ExecutedService {
  public:
   Streams(Runtime& runtime, Duration stuck) : runtime_(runtime), watchdog_(runtime, stuck) {
@@ -62,8 +63,8 @@ class Streams final : public grpc::Service, public ExecutedService {
 
   std::atomic<int> taken{0};
   std::atomic<int> gone{0};
-  std::atomic<int> stuck{0};    // in a write that waits
-  std::atomic<int> written{0};  // OnWritten
+  std::atomic<int> stuck{0};    // calls in a write that waits
+  std::atomic<int> written{0};  // number of OnWritten
   std::atomic<int> unwritten{0};
   std::atomic<int> holding{0};
   Event gate;
@@ -161,7 +162,7 @@ class Client {
   const std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream_;
 };
 
-// An event of an executor's queue, at once.
+// An event that an executor's queue delivers at once.
 class Ping final : public RpcEvent {
  public:
   void Send(grpc::ServerCompletionQueue* queue) {
@@ -244,7 +245,7 @@ TEST_F(RpcCallTest, TheFirstOfManyEndsStaysAndAReadThatIsUnderWayDoesNotHoldItUp
   }
 }
 
-// The peer takes nothing, so that a write stays under way.
+// The peer takes nothing, so that a write stays in flight.
 TEST_F(RpcCallTest, AnEndDuringAWriteWaitsForItAndWhoWaitsToWriteIsToldAtOnce) {
   const auto client = Connect();
   ASSERT_TRUE(client->Send("f"));
@@ -256,7 +257,7 @@ TEST_F(RpcCallTest, AnEndDuringAWriteWaitsForItAndWhoWaitsToWriteIsToldAtOnce) {
   ASSERT_TRUE(Eventually(stands));
   streams_.End({grpc::StatusCode::DATA_LOSS, "enough"});
   EXPECT_TRUE(Eventually([&] { return streams_.stuck == 0; }));
-  // It is told once the peer has taken what was written.
+  // The call ends once the peer has taken the message in flight.
   EXPECT_EQ(streams_.gone, 0);
   while (!client->Next().empty()) {
   }
@@ -288,7 +289,7 @@ TEST_F(RpcCallTest, ACallWhoseEndIsToldBeforeItIsTakenLivesUntilItIs) {
     executor.BeforeBlocking();
     client->Reset();
     EXPECT_TRUE(Eventually([&] { return executor.counts().events > events; }));
-    // What comes after it is run once it has been, by the only other thread.
+    // The only other thread has run that event before it runs the ping.
     Ping ping;
     ping.Send(executor.queue());
     ping.Wait();
@@ -316,7 +317,7 @@ TEST_F(RpcCallTest, ResetsAtRandomMomentsLeaveNothingBehind) {
         for (unsigned step = 0; step < steps; ++step) {
           const char* const kind = kinds[random() % 5];
           if (!client->Send(kind)) break;
-          // A `t` need not be answered; each of the others is, or ends the call.
+          // A `t` may stay unanswered. Each other message is answered, or ends the call.
           if (*kind != 't' && random() % 3 == 0) (void)client->Next();
         }
         if (random() % 4 == 0) client->HalfClose();
@@ -330,7 +331,7 @@ TEST_F(RpcCallTest, ResetsAtRandomMomentsLeaveNothingBehind) {
   EXPECT_EQ(streams_.stuck, 0);
 }
 
-// Wanted, open, parked, running, and in a write that waits.
+// The states are: wanted, open, parked, running, and in a write that waits.
 TEST_F(RpcCallTest, AServerThatEndsEndsCallsInEachState) {
   const auto open = Connect(), parked = Connect(), running = Connect(), writing = Connect();
   ASSERT_TRUE(parked->Send("e"));
@@ -339,7 +340,7 @@ TEST_F(RpcCallTest, AServerThatEndsEndsCallsInEachState) {
   ASSERT_TRUE(writing->Send("f"));
   ASSERT_TRUE(Eventually([&] { return streams_.taken == 4 && streams_.holding == 1 && streams_.stuck == 1; }));
   std::thread opener([&] {
-    // It waits for the one that runs.
+    // The shutdown waits for the running call.
     EXPECT_TRUE(Eventually([&] { return streams_.gone == 3; }));
     streams_.gate.Signal(runtime_);
   });
@@ -368,7 +369,7 @@ TEST_F(RpcCallTest, AServerThatEndsWhileCallsComeAndGoEnds) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Few threads, and a watchdog that is soon out of patience.
+// The server has few threads, and a watchdog with a short limit.
 class RpcCallFewThreadsTest : public RpcCallTest {
  protected:
   static constexpr int kThreads = 4;
@@ -382,12 +383,13 @@ TEST_F(RpcCallFewThreadsTest, PeersThatTakeNothingKeepNobodyFromBeingServedForGo
     ASSERT_TRUE(clients.back()->Send("f"));
   }
   EXPECT_TRUE(Eventually([&] { return streams_.taken == 3 * kThreads; }));
-  // Each is cut off in its turn, though it never goes away.
+  // Each is cut off in turn, although no client goes away.
   ExpectAllGone();
   ExpectServes();
 }
 
-// Nobody whose event could block may have the last thread: what tells threads that they need wait no longer comes to it.
+// An event that could block must not take the last thread. Else the events that end other threads' waits would have
+// none.
 TEST_F(RpcCallFewThreadsTest, HealthIsToldWhileAllCallsBlock) {
   server_->SetServing(true);
   std::vector<std::unique_ptr<Client>> clients;

@@ -13,7 +13,7 @@
 namespace deut {
 namespace {
 
-// An event of the loop's queue, soon.
+// An event that the loop's queue delivers soon, or later.
 class Fired final : public RpcEvent {
  public:
   void Set(RpcEventLoop& loop) { alarm_.Set(loop.queue(), gpr_now(GPR_CLOCK_MONOTONIC), static_cast<RpcEvent*>(this)); }
@@ -25,7 +25,7 @@ class Fired final : public RpcEvent {
     ok_ = ok;
     done_.Signal(RealRuntime());
   }
-  // Whether the operation succeeded.
+  // Waits for the event. True: the operation succeeded.
   bool Await() {
     EXPECT_TRUE(done_.Wait(RealRuntime(), RealRuntime().Now() + seconds(20)));
     return ok_;

@@ -13,7 +13,8 @@
 namespace deut {
 namespace {
 
-// Its time stands still, so a wait that is awake stays so until an event comes. `yielding` is called between two looks.
+// A runtime whose time stands still, so a spinning wait spins until an event comes. It calls `yielding` between two
+// looks.
 class StandingRuntime final : public testing::ForwardingRuntime {
  public:
   MonotonicTime Now() override { return now_; }
@@ -37,7 +38,7 @@ class RpcEventWaitTest : public ::testing::Test {
 
   void Fire() { alarm_.Set(&queue_, gpr_now(GPR_CLOCK_MONOTONIC), this); }
   grpc::CompletionQueue::NextStatus Next(Deadline deadline) { return wait_.Next(queue_, &tag_, &ok_, deadline); }
-  // A wait whose deadline has passed.
+  // Waits with a deadline that has passed.
   void InVain() { ASSERT_EQ(Next(runtime_.Now()), grpc::CompletionQueue::TIMEOUT); }
   void GetEvent() {
     ASSERT_EQ(Next(kNoDeadline), grpc::CompletionQueue::GOT_EVENT);

@@ -23,7 +23,7 @@ void Say(const std::string& message, gpr_log_severity severity = GPR_LOG_SEVERIT
   LogFromRpc(&args);
 }
 
-// The pace is one for the process: what was logged before may still keep the next line back.
+// The process has one pace, so earlier messages may still suppress the next line.
 void AwaitPace() { RealRuntime().SleepUntil(RealRuntime().Now() + kRpcLogEvery); }
 
 TEST(RpcLogTest, AMessageIsALineWithItsPlace) {
@@ -33,18 +33,18 @@ TEST(RpcLogTest, AMessageIsALineWithItsPlace) {
   EXPECT_EQ(lines.lines(), std::vector<std::string>{"gRPC: something odd (some_file.cc:17)"});
 }
 
-// gRPC says so once for every TLS connection of a client.
+// gRPC logs this once for every TLS connection of a client.
 TEST(RpcLogTest, AServerNameThatNoCertificateHasIsNotLogged) {
   AwaitPace();
   RecordedLines lines;
   for (int i = 0; i < 50; ++i) Say("No match found for server name: store.example.");
   EXPECT_EQ(lines.lines(), std::vector<std::string>{});
-  // It takes no other message's place either.
+  // It does not suppress another message either.
   Say("something odd");
   EXPECT_EQ(lines.lines(), std::vector<std::string>{"gRPC: something odd (some_file.cc:17)"});
 }
 
-// The same by gRPC itself.
+// Like the test above, with a real connection.
 TEST(RpcLogTest, ATlsConnectionOfAGoodClientLeavesNoLine) {
   gpr_set_log_function(LogFromRpc);
   testing::TestAuthority authority("ca");
@@ -64,7 +64,7 @@ TEST(RpcLogTest, AnAddressThatIsInUseIsLeftToTheErrorOfTheStart) {
   EXPECT_EQ(lines.lines(), std::vector<std::string>{});
 }
 
-// The limit of these lines is one for the process, so this test and the next one come before the one that reaches it.
+// The process has one limit for these lines. So this test and the next one come before the one that reaches it.
 TEST(RpcLogTest, ALongReasonOfARefusedHandshakeIsCutOff) {
   RecordedLines lines;
   Say("Handshake failed with " + std::string(2 * kMaxRpcMessageBytes, 'x'));
@@ -86,7 +86,7 @@ TEST(RpcLogTest, ARefusedHandshakeIsALineOfAddressAndReason) {
   })) << ::testing::PrintToString(lines.lines());
   EXPECT_TRUE(lines.Have("(unable to get local issuer certificate)", "certificate verify failed"))
       << ::testing::PrintToString(lines.lines());
-  // A connection that speaks no TLS.
+  // A connection that does not use TLS.
   const Descriptor plain = testing::ConnectRaw(loopback.address());
   EXPECT_TRUE(testing::SendRaw(plain, "GET / HTTP/1.1\r\n\r\n"));
   EXPECT_TRUE(testing::Eventually([&] { return lines.Have("of a peer at 127.0.0.1:", "http request"); }))

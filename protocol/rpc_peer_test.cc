@@ -32,7 +32,8 @@ TEST(RpcPeerTest, SameRuleAsTheServer) {
   EXPECT_FALSE(RpcPeer::Create("the data component", "--dc", Address(), nullptr, false).ok());
 }
 
-// Both ends have certificates of one authority, each allows the other's name, whatever host names are in them.
+// Both ends have certificates of one authority, and each allows the other's name, no matter which host names they
+// contain.
 class TlsLinkTest : public ::testing::Test {
  protected:
   TlsLinkTest() { Serve({"tc"}); }
@@ -65,11 +66,11 @@ class TlsLinkTest : public ::testing::Test {
 
 TEST_F(TlsLinkTest, AllowedNamesOnBothSides) {
   EXPECT_EQ(Call(authority_.Identity("tc", {}, {"dc"})).ToString(), "OK");
-  // A subject alternative name does as well as the common name of a certificate that has none.
+  // A subject alternative name counts as much as the common name of a certificate without alternative names.
   EXPECT_EQ(Call(authority_.Identity("anything", {"x.example.com", "tc"}, {"dc.example.com"})).ToString(), "OK");
 }
 
-// A common name is any text; an authority that checks URIs and DNS names may sign one that spells them.
+// A common name is any text. An authority that checks URIs and DNS names may sign one that looks like them.
 TEST_F(TlsLinkTest, ACommonNameBesideAlternativeNamesIsNoName) {
   const Status by_server = Call(authority_.Identity("tc", {"x.example.com"}, {"dc"}));
   EXPECT_EQ(by_server.code(), ErrorCode::kPermissionDenied);
@@ -79,7 +80,7 @@ TEST_F(TlsLinkTest, ACommonNameBesideAlternativeNamesIsNoName) {
   EXPECT_THAT(by_client.ToString(), HasSubstr("carries the names [dc, dc.example.com]"));
 }
 
-// What gRPC logs meanwhile, errors only.
+// Records the errors that gRPC logs.
 class Complaints {
  public:
   Complaints() {
@@ -108,7 +109,7 @@ class Complaints {
   }
 };
 
-// The address is 127.0.0.1, which is no name of the server's.
+// The address is 127.0.0.1, which is none of the server's names.
 TEST_F(TlsLinkTest, NothingToComplainAboutInAGoodConnection) {
   Complaints complaints;
   EXPECT_EQ(Call(authority_.Identity("tc", {}, {"spiffe://no.host/name", "dc.example.com"})).ToString(), "OK");
@@ -119,7 +120,7 @@ TEST_F(TlsLinkTest, ClientWithAnotherNameIsDenied) {
   const Status status = Call(authority_.Identity("intruder", {"intruder.example.com"}, {"dc"}));
   EXPECT_EQ(status.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(status.ToString(), HasSubstr("intruder"));
-  // For every service, health too.
+  // The rule holds for every service, health included.
   EXPECT_EQ(testing::Health(*loopback_->Peer(authority_.Identity("intruder", {}, {"dc"}))).status().code(),
             ErrorCode::kPermissionDenied);
   EXPECT_TRUE(testing::Health(*loopback_->Peer(authority_.Identity("tc", {}, {"dc"}))).ok());
@@ -138,7 +139,7 @@ TEST_F(TlsLinkTest, CertificateOfAnotherAuthorityIsUseless) {
   const Status refused = Call(identity);
   EXPECT_EQ(refused.code(), ErrorCode::kPermissionDenied);
   EXPECT_THAT(refused.ToString(), HasSubstr("certificate refused"));
-  // And the other way round: the client does not believe the server.
+  // The other way round: the client refuses the server.
   const auto own = authority_.Issue("tc", {});
   identity = std::make_shared<TlsIdentity>(TlsIdentity{
       .cert_pem = own.cert_pem, .key_pem = own.key_pem, .ca_pem = other_authority_.ca_pem(), .allow = {"dc"}});
@@ -152,7 +153,7 @@ class RefusedCertificateTest : public TlsLinkTest {
     peer_ = loopback_->Peer(std::make_shared<TlsIdentity>(TlsIdentity{
         .cert_pem = foreign.cert_pem, .key_pem = foreign.key_pem, .ca_pem = authority_.ca_pem(), .allow = {"dc"}}));
   }
-  // As gRPC words it.
+  // Fails with gRPC's wording.
   Status Fail(const std::string& end) const {
     return peer_->FromRpc(
         grpc::Status(grpc::StatusCode::UNAVAILABLE,

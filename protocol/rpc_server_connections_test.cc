@@ -1,4 +1,4 @@
-// Connections of a server that are no client's: silent ones, half ones, too many.
+// Connections to a server that are not from real clients: silent ones, incomplete ones, too many.
 #include <memory>
 #include <string>
 #include <utility>
@@ -92,7 +92,7 @@ TEST_P(RpcServerConnectionsTest, AFloodOfSilentConnectionsLeavesClientsAloneAndP
   }));
   EXPECT_LE(server_->connections().open, 64u);
   EXPECT_GE(server_->connections().refused, 100u);
-  // The timeout makes room, while the flood holds its sockets open.
+  // The handshake timeout makes room while the flood holds its sockets open.
   EXPECT_TRUE(testing::Eventually([&] { return testing::Health(*peer).ok(); }))
       << testing::Health(*peer).status().ToString();
   flood.clear();

@@ -1,4 +1,4 @@
-// The memory that a server gives its peers' messages and connections together: RpcServerOptions::memory_bytes.
+// The bound on the memory for all messages and connections of a server's peers: RpcServerOptions::memory_bytes.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -25,7 +25,7 @@ using testing::Http2Frame;
 constexpr size_t kPeers = 128;
 constexpr size_t kSentByEach = 60'000;  // below the first window of a connection
 
-// Each has begun a call with a message of 4 MiB, and stops when it has sent the first part of it.
+// Each peer begins a call with a message of 4 MiB, and stops after the first part of it.
 class HalfMessages {
  public:
   explicit HalfMessages(const Address& server) {
@@ -42,7 +42,7 @@ class HalfMessages {
     }
   }
 
-  // How many of the calls the server has ended.
+  // The number of calls that the server has ended.
   size_t Ended() {
     size_t ended = 0;
     for (Peer& peer : peers_) ended += HasEnded(peer) ? 1 : 0;

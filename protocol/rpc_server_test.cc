@@ -32,7 +32,7 @@ testing::ScriptedDataComponent& Component() {
 }
 
 Result<std::unique_ptr<RpcServer>> Start(const std::string& listen, bool insecure = false) {
-  // A service belongs to one server for good.
+  // A service belongs to one server for good, so each server gets a new one.
   static std::deque<GrpcDataComponentService> services;
   services.emplace_back(RealRuntime(), Component(), RpcServiceOptions());
   RpcServerOptions options;
@@ -101,7 +101,8 @@ TEST(RpcServerTest, HealthSaysWhetherItServes) {
   EXPECT_EQ(testing::Health(*peer).status().code(), ErrorCode::kUnavailable);
 }
 
-// What a peer may make the server hold: tried with a service behind it, and afterwards the server still answers.
+// Bounds on the resources that a peer can take from a server. Each is tested with a service behind it, and afterwards
+// the server must still answer.
 class RpcServerBoundsTest : public ::testing::Test {
  protected:
   std::unique_ptr<wire::DataComponent::Stub> Stub(const grpc::ChannelArguments& arguments = {}) {
@@ -110,7 +111,7 @@ class RpcServerBoundsTest : public ::testing::Test {
   }
   void ExpectAlive() {
     grpc::ClientContext context;
-    // A connection of its own: that of what was refused may be going down just now.
+    // Uses a connection of its own, because that of a refused call may be closing just now.
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     wire::CountersAnswer answer;
@@ -139,7 +140,7 @@ TEST_F(RpcServerBoundsTest, OversizeMessageIsRefused) {
   ExpectAlive();
 }
 
-// A megabyte of zeros fits into a kilobyte: what is compressed is not unpacked at all.
+// A megabyte of zeros fits into a kilobyte. The server does not unpack compressed messages at all.
 TEST_F(RpcServerBoundsTest, CompressedMessageIsNotUnpacked) {
   grpc::ChannelArguments arguments;
   arguments.SetCompressionAlgorithm(GRPC_COMPRESS_GZIP);
@@ -163,7 +164,7 @@ TEST_F(RpcServerBoundsTest, LargeMetadataIsRefused) {
   ExpectAlive();
 }
 
-// A frame of HTTP/2 as RFC 9113 draws it, on stream 1 or the connection.
+// Makes an HTTP/2 frame as in RFC 9113, on stream 1 or for the connection.
 std::string Frame(char type, char flags, char stream, const std::string& payload) {
   return std::string{
              0,     static_cast<char>(payload.size() >> 8), static_cast<char>(payload.size()), type, flags, 0, 0, 0,
@@ -171,8 +172,8 @@ std::string Frame(char type, char flags, char stream, const std::string& payload
          payload;
 }
 
-// A client whose machine is gone: it has opened a stream, and from then on answers nothing, pings included. The kernel of this machine still
-// takes what is sent to it.
+// A client whose machine is gone. It opens a stream, and then answers nothing, not even pings. The kernel of this
+// machine still accepts bytes for it.
 class SilentClient {
  public:
   SilentClient(const Address& server, const std::string& path, const std::string& message)
@@ -203,15 +204,15 @@ TEST_F(RpcServerBoundsTest, PeerThatIsGoneWithoutAWordLosesItsStreams) {
   const SilentClient client(loopback_.address(), "/deut.wire.DataComponent/ApplyLog", open.SerializeAsString());
   ASSERT_TRUE(client.connected());
   ASSERT_TRUE(testing::Eventually([&] { return component_.apply_logs() == 1; }));
-  // After kKeepaliveMs + kKeepaliveTimeoutMs.
+  // The stream ends after kKeepaliveMs + kKeepaliveTimeoutMs.
   EXPECT_TRUE(testing::Eventually([&] { return component_.apply_logs() == 0; }));
 }
 
-// A server with few threads: streams beyond them are refused, not queued, and the health service still answers.
+// A server with few threads refuses further streams, and does not queue them. Its health service still answers.
 TEST(RpcServerThreadsTest, StreamsBeyondTheThreadsAreRefused) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedDataComponent component(runtime);
-  // Of 6 threads 4 are kept for single calls.
+  // 4 of the 6 threads are kept for single calls.
   GrpcDataComponentService service(runtime, component, RpcServiceOptions{.threads = 6});
   RpcServerOptions options;
   options.max_threads = 6;
@@ -227,7 +228,7 @@ TEST(RpcServerThreadsTest, StreamsBeyondTheThreadsAreRefused) {
   for (int i = 0; i < 12; ++i) {
     contexts.push_back(std::make_unique<grpc::ClientContext>());
     streams.push_back(stub->Data(contexts.back().get()));
-    // One request each shows whether the stream is served.
+    // One request on each stream shows whether it is served.
     wire::DataRequests requests;
     requests.mutable_sender()->set_incarnation(1);
     wire::DataItem* item = requests.add_items();

@@ -21,7 +21,8 @@ inline constexpr char kNothingRunKey[] = "deut-nothing-run";
 // For a server that ends a call. Codes that gRPC does not have become FAILED_PRECONDITION.
 grpc::Status ToRpcStatus(const Status& status);
 
-// What the end of a call means to its caller. `peer` names the other side in the message. OK stays OK.
+// Returns the status that the end of a call means to its caller. `peer` names the other side in the message. OK stays
+// OK.
 Status FromRpcStatus(const grpc::Status& status, std::string_view peer);
 
 // Convert a moment between our clock and gRPC's clock.

@@ -22,7 +22,7 @@ TEST(RpcStatusTest, EveryEndOfACallMeansSomething) {
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(status.message(), "the peer: text");
   }
-  // What says only that the connection is no more.
+  // Codes that say only that the connection is lost.
   for (const auto code : {grpc::StatusCode::CANCELLED, grpc::StatusCode::UNKNOWN, grpc::StatusCode::INTERNAL}) {
     EXPECT_EQ(FromRpcStatus(grpc::Status(code, ""), "").code(), ErrorCode::kUnavailable);
   }

@@ -74,7 +74,8 @@ TEST_F(RpcStreamTest, ReadThatTimesOutGoesOnLater) {
   EXPECT_EQ(answers.items_size(), 1);
 }
 
-// A message that comes between two waits for it is there at the second. It was lost: that one began another read.
+// A message that comes between two waits must be there at the second. It was once lost, because the second wait began
+// another read.
 TEST_F(RpcStreamTest, AMessageThatComesBetweenTwoWaits) {
   Stream stream(runtime_, peer_, events_);
   ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
@@ -140,7 +141,7 @@ TEST_F(RpcStreamTest, CancelFromAnotherThreadEndsTheWait) {
 }
 
 TEST_F(RpcStreamTest, WriteIsBoundedByItsDeadlineWhenThePeerDoesNotRead) {
-  // The server stops reading when its room for answers is used up; then the windows fill, and a write has to wait.
+  // The server stops reading when its room for answers is used up. Then the windows fill, and a write has to wait.
   Stream stream(runtime_, peer_, events_);
   ASSERT_TRUE(Start(&stream, In(seconds(20))).ok());
   wire::DataRequests requests = Read("held");

@@ -1,4 +1,4 @@
-// A small service of one single call on an executor.
+// A small service with one single call, on an executor.
 #include "protocol/rpc_unary_call.h"
 
 #include <atomic>
@@ -41,7 +41,8 @@ std::string Text(const grpc::ByteBuffer& message) {
   return std::string(reinterpret_cast<const char*>(slice.begin()), slice.size());
 }
 
-// Answers a request with itself. The request `hold` waits for the gate first, without telling; `fail` is answered with a status.
+// Answers a request with itself. The request `hold` first waits for the gate, without announcing it; `fail` gets a
+// status.
 class Singles final : public grpc::Service, public ExecutedService {
  public:
   Singles(Runtime& runtime, size_t per_peer)
@@ -84,7 +85,7 @@ class Singles final : public grpc::Service, public ExecutedService {
   UnaryMethod<grpc::ByteBuffer, grpc::ByteBuffer> method_;
 };
 
-// One call of a client.
+// One call, from the client side.
 class Call {
  public:
   Call(grpc::GenericStub& stub, const std::string& text) {
@@ -192,7 +193,7 @@ TEST_F(RpcUnaryCallTest, AServerThatEndsWaitsForTheCallThatRuns) {
   EXPECT_EQ(singles_.open(), 0u);
 }
 
-// Whatever holds all threads that streams may have, single calls have some more.
+// Single calls have threads left even while work holds all threads that streams may use.
 TEST_F(RpcUnaryCallTest, SingleCallsRunWhilePostedWorkBlocksAllItsThreads) {
   RpcExecutor& executor = *server_->executor();
   for (int i = 0; i < kThreads; ++i) {

@@ -1,4 +1,4 @@
-// The server's side of bulk scans, against a client that does as it likes.
+// The server side of bulk scans, against a client that breaks any rule it likes.
 #include "protocol/scan_handler.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class ScanHandlerTest : public ::testing::Test {
     request.mutable_grant()->set_bytes(bytes);
     ASSERT_TRUE(stream_->Write(request));
   }
-  // The status in the next answer.
+  // Reads the next answer, and returns its status.
   Status Next() {
     wire::ScanAnswer answer;
     if (!stream_->Read(&answer)) return Status(ErrorCode::kUnavailable, "ended");
@@ -97,7 +97,7 @@ TEST_F(ScanHandlerTest, ReadsOnlyWhatIsGranted) {
   while (covered_ != Key(30)) ASSERT_TRUE(Next().ok());
   EXPECT_EQ(records_, 30u);
   EXPECT_FALSE(complete_);
-  // Nothing further until it is granted: the next grant's first batch is the next message.
+  // Nothing more comes before the next grant, so the next message is that grant's first batch.
   Grant(Key(40), 1 << 20);
   while (covered_ != Key(40)) ASSERT_TRUE(Next().ok());
   EXPECT_EQ(records_, 40u);
@@ -114,7 +114,7 @@ TEST_F(ScanHandlerTest, StopsWhenTheBytesAreUsed) {
   ASSERT_TRUE(Open(spec_).ok());
   Grant("", 3000);
   size_t batches = 0;
-  // Each batch of about 1,000 bytes; the grants that follow continue where it stopped.
+  // Each batch has about 1,000 bytes. Each later grant continues where the previous one ended.
   while (!complete_) {
     ASSERT_TRUE(Next().ok());
     if (++batches % 3 == 0 && !complete_) Grant("", 3000);
@@ -180,7 +180,7 @@ TEST_F(ScanHandlerTest, PeerThatDoesNotReadIsCutOff) {
   for (int i = 0; i < 100; ++i) component_.Put(kTable, Key(i), std::string(500000, 'v'));
   ASSERT_TRUE(Open(spec_).ok());
   Grant("", UINT64_MAX);
-  Grant("", UINT64_MAX);  // more than there is, twice: no overflow
+  Grant("", UINT64_MAX);  // more than there is, twice: it does not overflow
   EXPECT_TRUE(testing::Eventually([&] { return component_.scans() == 0; }));
   EXPECT_LT(records_, 100u);
 }

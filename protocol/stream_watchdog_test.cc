@@ -28,7 +28,7 @@ TEST(StreamWatchdogTest, CancelsOnceWhoWaitsTooLong) {
   stuck.Start();
   ASSERT_TRUE(cancelled.Wait(runtime, start + seconds(20)));
   EXPECT_GE(runtime.Now() - start, milliseconds(40));
-  // Several rounds later it is still once.
+  // Several rounds later it has still been called only once.
   Event next;
   StreamWatchdog::Watch another(watchdog, [&] { next.Signal(runtime); });
   another.Start();
@@ -37,7 +37,7 @@ TEST(StreamWatchdogTest, CancelsOnceWhoWaitsTooLong) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
-// The handler had just gone on when the watchdog looked. It was never looked at again.
+// The handler had just gone on when the watchdog looked. The watchdog once never looked again.
 TEST(StreamWatchdogTest, AWatchThatWasNotCancelledIsLookedAtAgain) {
   Runtime& runtime = RealRuntime();
   StreamWatchdog watchdog(runtime, milliseconds(20));
@@ -50,7 +50,7 @@ TEST(StreamWatchdogTest, AWatchThatWasNotCancelledIsLookedAtAgain) {
   });
   watch.Start();
   ASSERT_TRUE(third.Wait(runtime, runtime.Now() + seconds(20)));
-  // Several rounds later nothing has come after the one that was cancelled.
+  // Several rounds later no call has followed the one that cancelled.
   Event next;
   StreamWatchdog::Watch another(watchdog, [&] { next.Signal(runtime); });
   another.Start();
@@ -58,7 +58,7 @@ TEST(StreamWatchdogTest, AWatchThatWasNotCancelledIsLookedAtAgain) {
   EXPECT_EQ(times.load(), 3);
 }
 
-// Streams come and go while the watchdog looks; a cancel function is never called after its watch is gone.
+// Streams come and go while the watchdog looks. It never calls a cancel function after its watch is gone.
 TEST(StreamWatchdogTest, WatchesComeAndGo) {
   Runtime& runtime = RealRuntime();
   StreamWatchdog watchdog(runtime, nanoseconds(4));

@@ -42,8 +42,8 @@ bool EndsInABeginning(const std::string& pem) {
   return closing != pem.npos && pem.find("\n-", closing) != pem.npos;
 }
 
-// Returns the first certificate, but checks all of them. Of a file that was cut off, or has a damaged certificate, gRPC
-// silently uses the ones before the damage.
+// Returns the first certificate, but checks all of them. gRPC silently uses the certificates before a damaged one, for
+// example in a file that was cut off.
 Result<Certificate> FirstCertificate(const char* flag, const std::string& path, const std::string& pem) {
   const Bio bio = Open(pem);
   Certificate first;

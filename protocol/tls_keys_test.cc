@@ -71,14 +71,14 @@ TEST_F(TlsKeysTest, AnExchangeThatFailsHalfwayChangesNothing) {
     testing::SetPointHandler(nullptr);
     limit_to(before.rlim_cur);
   }
-  // gRPC may have been without a descriptor, too, and looks again within a second.
+  // gRPC may have lacked a descriptor, too, and reads again within a second.
   ASSERT_TRUE(testing::Eventually([&] { return Serves(loopback, client_before_); }));
   const MonotonicTime until = RealRuntime().Now() + TlsKeys::kTakenUpWithin;
   while (RealRuntime().Now() < until) {
     ASSERT_FALSE(Serves(loopback, client_after_));
     ASSERT_TRUE(Serves(loopback, client_before_)) << "the authority was exchanged without the certificate";
   }
-  // Nothing is in the way of the next one.
+  // Nothing prevents the next replacement.
   ASSERT_TRUE(loopback.keys()->Replace(Server(after_)).ok());
   EXPECT_TRUE(testing::Eventually([&] { return Serves(loopback, client_after_); }));
 }

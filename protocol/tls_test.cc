@@ -89,7 +89,7 @@ TEST_F(TlsTest, ABundleThatIsCutOffAnywhereIsRefused) {
   const std::string first = authority_.ca_pem(), second = next.ca_pem();
   Write("ca.pem", first + second);
   ASSERT_TRUE(LoadTls(options_, *storage_).ok());
-  // Without its last bytes a line of dashes at the end is still one to OpenSSL.
+  // Without its last bytes, OpenSSL still accepts the line of dashes at the end.
   for (size_t bytes = 1; bytes + 7 < second.size(); ++bytes) {
     Write("ca.pem", first + second.substr(0, bytes));
     ASSERT_FALSE(LoadTls(options_, *storage_).ok()) << bytes << " bytes of the second certificate";
@@ -100,7 +100,7 @@ TEST_F(TlsTest, ABundleThatIsCutOffAnywhereIsRefused) {
   damaged[damaged.size() / 2 + 1] = '*';
   Write("ca.pem", first + damaged);
   EXPECT_THAT(Error(), HasSubstr("certificate 2 of the file is damaged"));
-  // A chain is read as far as a bundle.
+  // A chain is checked as completely as a bundle.
   const auto issued = authority_.Issue("node", {});
   Write("key.pem", issued.key_pem);
   Write("ca.pem", first);

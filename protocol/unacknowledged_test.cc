@@ -1,4 +1,4 @@
-// Answers that wait for the disk: which are given when, and what they say if it does not come.
+// Answers that wait for the disk: when they are given, and their status if the disk fails.
 #include "protocol/unacknowledged.h"
 
 #include <cstdint>
@@ -48,7 +48,7 @@ TEST_F(UnacknowledgedTest, AreGivenUpToWhatIsDurableTheFirstPositionFirst) {
   for (const uint64_t at : {30, 10, 20, 40, 20}) Add(at, at);
   EXPECT_EQ(waiting_.bytes(), 500u);
   EXPECT_EQ(waiting_.first(), Lsn(10));
-  EXPECT_THAT(Take(Lsn(10)), IsEmpty());  // what lies below it is durable
+  EXPECT_THAT(Take(Lsn(10)), IsEmpty());  // everything below the position is durable
   EXPECT_THAT(Take(Lsn(21)), ElementsAre(10, 20, 20));
   EXPECT_TRUE(FromWire(taken_[0].answer().status()).ok());
   EXPECT_EQ(taken_[0].answer().commit_lsn(), 10u);
