@@ -75,7 +75,7 @@ class AnswerQueue {
   Mutex mutex_;
   bool closed_ DEUT_GUARDED_BY(mutex_) = false;
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
-  bool submitting_ DEUT_GUARDED_BY(mutex_) = false;  // the handler is inside Submit and will look for answers afterwards
+  bool submitting_ DEUT_GUARDED_BY(mutex_) = false;  // the handler is in Submit and looks for answers afterwards
   size_t in_ DEUT_GUARDED_BY(mutex_) = 0;
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   std::vector<DataRequest*> ready_ DEUT_GUARDED_BY(mutex_);

@@ -93,11 +93,11 @@ TEST_F(AnswerQueueTest, DrainedWhenAllAnswersAreWritten) {
   EXPECT_TRUE(queue_.Drained());
   ASSERT_EQ(queue_.Enter(3), Entered::kYes);
   queue_.Submitted();
-  EXPECT_TRUE(queue_.Drained());  // none is answered
+  EXPECT_TRUE(queue_.Drained());  // no request is answered yet
   ASSERT_TRUE(Answer(&requests_[0]));
   EXPECT_FALSE(Answer(&requests_[1]));
   EXPECT_FALSE(queue_.Drained());
-  EXPECT_FALSE(queue_.FinishWriting(1));  // another answer is there
+  EXPECT_FALSE(queue_.FinishWriting(1));  // another answer is ready
   ASSERT_TRUE(queue_.StartWriting(&answered_));
   EXPECT_TRUE(queue_.FinishWriting(1));
   EXPECT_TRUE(queue_.Drained());

@@ -330,7 +330,7 @@ TEST(ConvertDataComponentTest, HostileLogBatches) {
   wrong.mutable_to()->set_commit_lsn(201);
   EXPECT_THAT(Text(FromWire(&wrong, &out)), HasSubstr("CORRUPTION: crc32c"));
 
-  // Truncated by a sender that computes the checksum of what it sends: the grammar notices.
+  // The sender computes the checksum of the truncated entries, so only the grammar shows the fault.
   LogBatch truncated = SomeBatch();
   truncated.entries.pop_back();
   wire::ApplyLogBatch message;

@@ -51,7 +51,7 @@ void StreamMessages(const std::string& bytes) {
     if (FromWire(request.mutable_batch(), &batch).ok()) {
       for (LogBatch::Iterator it(batch); it.Valid(); it.Next()) DEUT_CHECK(it.entry().position <= batch.to);
     }
-    // The checksum would keep the fuzzer out of the code behind it, so this repairs it.
+    // A wrong checksum would keep the fuzzer out of the code behind the check, so it is computed anew here.
     wire::ApplyLogRequest again;
     if (again.ParseFromString(bytes)) {
       LogBatch unchecked{.from = FromWire(again.batch().from()),

@@ -199,7 +199,7 @@ struct ApplyAck {
 };
 
 // Threads of the implementation call it, so it must not block. OnClosed is the last call. It comes exactly once: when
-// the stream breaks, when the stream is replaced, or when its DC ends; at the latest while the stream is destroyed.
+// the stream breaks, is replaced, or loses its DC; at the latest while the stream is destroyed.
 class ApplyLogListener {
  public:
   virtual ~ApplyLogListener() = default;
@@ -236,8 +236,8 @@ struct ScanBatch {
 class ScanStream {
  public:
   virtual ~ScanStream() = default;
-  // Extends the grant to the key `bound` (ascending: exclusive upper; descending: inclusive lower; empty = to the end of the scan's
-  // range) and by `bytes` of answer. Bounds only move forward.
+  // Extends the grant to the key `bound`, and by `bytes` of answer. Ascending, `bound` is an exclusive upper bound;
+  // descending, an inclusive lower one. Empty means the end of the scan's range. Bounds only move forward.
   virtual Status Grant(std::string_view bound, uint64_t bytes) = 0;
   // Returns the next batch, and waits for it. After a batch whose `covered` has reached the granted bound, Next needs a
   // further Grant.

@@ -17,7 +17,7 @@ struct DataComponentHost {
   Runtime& runtime;
   RpcExecutor& executor;
   DataComponent& component;
-  StreamWatchdog& writes;  // closes streams whose peer does not take its answers
+  StreamWatchdog& writes;  // cancels streams whose peer does not take its answers
   StreamQuota& streams;
   size_t data_requests;  // RpcServiceOptions::data_requests
 };

@@ -11,8 +11,8 @@
 // write that ends in one event, or gives the role up.
 // Events: one read is in flight while the stream is open, and at most one write. Both may end at the same time, on two
 // threads. They change reading_, writing_, ended_ and the sender's role under the lock. Without it, the end of the read
-// could find the role taken and wait for the end of a write, while the end of a write gives the role up and no write
-// starts any more. Answers are filled in without the lock.
+// could find the role taken and wait for the end of a write. Meanwhile the end of a write could give the role up, and
+// no write would start any more. Answers are filled in without the lock.
 // Thread-safety: any thread may call Submit and Abandon. Ownership: borrows the loop.
 #ifndef PROTOCOL_GRPC_DATA_STREAM_H_
 #define PROTOCOL_GRPC_DATA_STREAM_H_

@@ -57,7 +57,7 @@ class GrpcOneShotsTest : public ::testing::Test {
 
 TEST_F(GrpcOneShotsTest, ManyThreadsShareOneStream) {
   std::vector<OperationResult> results;
-  EXPECT_EQ(Run(Get("k"), &results, Soon()).status().code(), ErrorCode::kUnavailable);  // no Ready has asked for the stream yet
+  EXPECT_EQ(Run(Get("k"), &results, Soon()).status().code(), ErrorCode::kUnavailable);  // no stream is wanted yet
   ASSERT_TRUE(Up());
   std::vector<std::unique_ptr<Thread>> threads;
   for (int thread = 0; thread < 8; ++thread) {

@@ -179,7 +179,7 @@ class HealthService::Watch final : public Call {
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_;
   grpc::Alarm alarm_;
   bool taken_now_ = false;
-  bool known_ = false;  // the name that it asks for
+  bool known_ = false;  // whether it asks for the whole server
   int said_ = 0;
   bool under_way_ = false;  // a write or the alarm is in flight
   bool finishing_ = false;

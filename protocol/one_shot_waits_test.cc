@@ -236,7 +236,7 @@ TEST_F(OneShotWorkersTest, WhatIsNotDurableIsAnsweredWhenItIs) {
   EXPECT_TRUE(waiting.Wait(runtime_, runtime_.Now() + seconds(20)));
   for (uint64_t id = 21; id <= 40; ++id) Send(id, Put("k", "v"));
   Send(41, Get("k"));
-  EXPECT_EQ(stream_.Answer(41).results_size(), 1);  // with two threads: the others have left their answers to the acknowledger
+  EXPECT_EQ(stream_.Answer(41).results_size(), 1);  // with two threads: the others left their answers behind
   EXPECT_EQ(scripted_.commits(), 41u);
   for (uint64_t id = 1; id <= 40; ++id) EXPECT_FALSE(stream_.Answered(id));
   EXPECT_EQ(waits.load(), 1);

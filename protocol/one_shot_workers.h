@@ -1,7 +1,7 @@
 // OneShotWorkers: one stream of one-shot transactions on the server (OneShots of transaction_service.proto), without
 // gRPC. It reads messages, runs their calls, and writes answers. Each thread has a session of its own.
 //
-// While nothing waits, one thread does all of it: it reads a message, runs its calls one after another, and writes
+// While nothing waits, one thread does all of it. It reads a message, runs its calls one after another, and writes
 // their answers as one message. A call that is about to block (on a TellingRuntime) first brings another thread in its
 // thread's place. So a call that needs only memory costs no change of threads. A call that waits (for the disk, the DC,
 // another transaction) delays no other.
@@ -39,8 +39,8 @@
 // A runner whose calls take long, while others wait in the queue, summons another thread, up to `parallel` at a time.
 // Answers: each worker gathers its own. They move to `ready_` before it waits or leaves, or when they are large. One
 // message is written at a time (writing_), so the parts of an answer keep their order; WriteDone starts the next. While
-// one is being written and much is ready, no thread reads or adds more: a peer that does not take its answers is no
-// longer read.
+// one is being written and much is ready, no thread reads or adds more. So the server stops reading from a peer that
+// does not take its answers.
 // Bounds:
 // - the threads of the stream, and of the executor;
 // - the queue holds the calls of one message;

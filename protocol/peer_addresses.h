@@ -1,5 +1,5 @@
-// PeerAddresses: finds the address of a TLS connection to a server of this process, for the log. gRPC names the address
-// of a peer neither in its line about a refused handshake nor to a check of certificates.
+// PeerAddresses: finds the address of a TLS connection to a server of this process, for the log. A peer's address is
+// missing in gRPC's line about a refused handshake, and gRPC does not give it to a check of certificates.
 //
 // How: gRPC makes the TLS object of a connection on the thread that hands the socket over. So a scope on that thread
 // names the connection (TlsConnectionScope). OpenSSL calls back when a TLS object is made, for each message of its

@@ -3,7 +3,7 @@
 // only one thread waits for the network. If several did, gRPC would let one of them poll for all, and that one would
 // have to hand over the events of the others. Other programs have a thread that is a loop (rpc_event_thread.h).
 // Thread-safety: any thread may use `queue`. Ownership: the code that starts an operation keeps its event alive until
-// Done was called, and the loop until all operations on its queue have ended.
+// Done was called. It keeps the loop alive until all operations on its queue have ended.
 #ifndef PROTOCOL_RPC_EVENT_H_
 #define PROTOCOL_RPC_EVENT_H_
 

@@ -66,7 +66,7 @@ class RpcServer {
   // Creates and starts a server.
   static Result<std::unique_ptr<RpcServer>> Start(Runtime& runtime, const RpcServerOptions& options,
                                                   const std::vector<grpc::Service*>& services);
-  ~RpcServer();  // Shutdown without patience
+  ~RpcServer();  // calls Shutdown with a deadline of now
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;
 

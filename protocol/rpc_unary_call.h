@@ -30,7 +30,7 @@ namespace deut {
 // References to the objects that the single calls of one service share. Ownership: borrows all of them.
 struct UnaryHost {
   RpcExecutor& executor;
-  StreamWatchdog& writes;  // closes calls whose peer does not take its answer
+  StreamWatchdog& writes;  // cancels calls whose peer does not take its answer
   StreamQuota& calls;
 };
 

@@ -14,7 +14,7 @@ namespace deut {
 struct StreamHost {
   Runtime& runtime;
   RpcExecutor& executor;
-  StreamWatchdog& writes;  // closes streams whose peer does not take its answers
+  StreamWatchdog& writes;  // cancels streams whose peer does not take its answers
   StreamWatchdog& idle;    // ends sessions without requests
   StreamQuota& streams;
   PeerServices& services;

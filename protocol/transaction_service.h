@@ -65,9 +65,9 @@ struct TransactionOptions {
 enum class OperationKind : uint8_t {
   kGet = 0,
   kPut = 1,     // blind: writes whether the key is there or not
-  kInsert = 2,  // blind: the key is absent afterwards; the result does not say whether it was there
+  kInsert = 2,  // ALREADY_EXISTS if the key is there
   kUpdate = 3,  // NOT_FOUND if it is not
-  kRemove = 4,  // blind: absent afterwards; reports nothing
+  kRemove = 4,  // blind: the key is absent afterwards; the result does not say whether it was there
   kScan = 5,    // one batch of [low, high)
   // Atomic changes of a number (number.h). `value` is the operand and has eight bytes. The result's record is the key's
   // new value. INVALID_ARGUMENT if the key's present value has another length.

@@ -1,5 +1,5 @@
-// ScriptedTransactionService: a transaction service for tests of the code around one. It has one map behind a lock,
-// sessions that follow the rules of calls (not those of isolation), and hooks with which a test decides the outcome.
+// ScriptedTransactionService: a transaction service for tests of the code around one. It has one map behind a lock, and
+// sessions that follow the rules of calls (not those of isolation). With its hooks a test decides the outcome.
 // Thread-safety: as in transaction_service.h; hooks are set before the first call.
 #ifndef PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_
 #define PROTOCOL_TESTING_SCRIPTED_TRANSACTION_SERVICE_H_
