@@ -5,7 +5,8 @@
 // - a wrapper that gives an in-process DC several incarnations (in_process_data_component.h).
 //
 // Every request names its sender and the incarnation of the DC that it is meant for (X3, X5). Errors of all calls:
-//   FENCED             a TC with a higher epoch (or the same epoch and another nonce) has said Hello
+//   FENCED             a TC with a higher epoch (or the same epoch and another nonce) has said Hello, or the DC
+//                      belongs to another TC
 //   WRONG_INCARNATION  the request is meant for an earlier incarnation of this DC
 //   UNAVAILABLE        no connection, or the DC is not ready
 // Implementations never retry. The TC's DC link decides what to repeat.
