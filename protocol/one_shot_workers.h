@@ -8,9 +8,9 @@
 // Many calls share two kinds of waits:
 //
 // Prefetching. A thread that comes to calls that are not examined yet sends the reads that they need from the DC in one
-// request. It waits for the answers while it is behind; the runner runs the other calls. A call whose answer takes too
-// long (hold_back) waits for it by itself, and there is no prefetching for a while. A thread whose reads are in flight
-// runs nothing.
+// request. It waits for the answers in the state `behind` (see below), and another thread runs the other calls. A call
+// whose answer takes too long (hold_back) waits for it by itself, and there is no prefetching for a while. A thread
+// whose reads are in flight runs nothing.
 // A call that begins with a scan is begun (TransactionSession::BeginAhead), because a scan's answer is good for its own
 // transaction only. The transaction stays with its item, and the thread that runs the call continues it, on any
 // session.

@@ -269,8 +269,8 @@ class TransactionSession {
   // - WantReads notes which reads of these operations need the DC. True: at least one does.
   // - BeginAhead begins a transaction whose first operation is a scan, and notes what the scan needs. It never waits.
   //   Null: the transaction has not begun.
-  // - StartReads sends the noted reads. False: there is nothing to send, or this is no time for it, and all notes are
-  //   dropped.
+  // - StartReads sends the noted reads. False: there is nothing to send, or the session cannot send now. It then
+  //   drops all notes.
   // - FinishReads returns when the answers are there (true), or at the deadline. It ends the begun transactions that
   //   got no answer; they begin again when they are run.
   //
