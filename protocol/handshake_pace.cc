@@ -16,7 +16,8 @@ bool PeerHasClosed(const Descriptor& socket) {
   return poll(&about, 1, 0) == 1;
 }
 
-// Whether the first record of TLS is there: a byte of type, two of version, two of length, then as many bytes.
+// Whether the whole first TLS record has arrived: one byte of type, two of version, two of length, then that many
+// bytes.
 bool HasFirstRecord(const Descriptor& socket) {
   unsigned char head[5];
   if (recv(socket.get(), head, sizeof(head), MSG_PEEK | MSG_DONTWAIT) != sizeof(head)) return false;
@@ -25,7 +26,7 @@ bool HasFirstRecord(const Descriptor& socket) {
   return static_cast<size_t>(bytes) >= sizeof(head) + (size_t{head[3]} << 8 | head[4]);
 }
 
-// The socket has a duplicate, whose watcher sees only a shutdown.
+// Shuts the socket down before it closes it, because the watcher of its duplicate sees only a shutdown.
 void EndConnection(Descriptor socket) { shutdown(socket.get(), SHUT_RDWR); }
 
 }  // namespace
@@ -66,7 +67,7 @@ bool HandshakePace::Withdraw(int number) {
 }
 
 std::pair<uint64_t, HandshakePace::Waiting> HandshakePace::PopLocked() {
-  // The address goes to the end before its connection is taken, which may take the address away.
+  // The address moves to the end before its connection is taken, because that may remove the address.
   peers_.splice(peers_.end(), peers_, peers_.begin());
   const auto of_peer = std::prev(peers_.end());
   const uint64_t ticket = of_peer->waiting.begin()->first;
@@ -92,7 +93,7 @@ std::optional<HandshakePace::Next> HandshakePace::Take() {
     }
     auto [ticket, next] = PopLocked();
     if (PeerHasClosed(next.socket)) {
-      // Its client has given up, and would cost a handshake for nothing.
+      // Its client has given up, so a handshake would be wasted.
       EndConnection(std::move(next.socket));
       continue;
     }

@@ -1,4 +1,4 @@
-// Calls of many threads in few messages, and what becomes of them when answers come, do not come, or the stream ends.
+// Calls of many threads in few messages, and their end when answers come, do not come, or the stream ends.
 #include "protocol/one_shot_multiplexer.h"
 
 #include <atomic>
@@ -19,7 +19,7 @@ using Next = OneShotMultiplexer::Next;
 
 class OneShotMultiplexerTest : public ::testing::Test {
  protected:
-  // What one caller has under way.
+  // The calls that one caller has in flight.
   struct Calls {
     explicit Calls(size_t n, size_t bytes = 10) : calls(n) {
       group.left = static_cast<int>(n);
@@ -33,7 +33,7 @@ class OneShotMultiplexerTest : public ::testing::Test {
   };
 
   Next Submit(Calls& calls) { return multiplexer_.Submit(absl::MakeSpan(calls.calls)); }
-  // Ids of the next message; the role is kept.
+  // Returns the ids of the next message, and keeps the role.
   std::vector<uint64_t> Take() {
     std::vector<uint64_t> ids;
     wire::OneShotCalls message;
@@ -48,7 +48,7 @@ class OneShotMultiplexerTest : public ::testing::Test {
     answers.mutable_answers(0)->mutable_answer()->set_more(more);
     return multiplexer_.Answered(&answers);
   }
-  // Each in a message of its own; nobody has the role then.
+  // Sends each in a message of its own. Afterwards no thread has the role.
   void SendAlone(std::initializer_list<Calls*> each) {
     for (Calls* calls : each) {
       EXPECT_EQ(Submit(*calls), Next::kSend);
@@ -123,7 +123,7 @@ TEST_F(OneShotMultiplexerTest, AGroupIsToldOnceWhenItsLastCallIsDone) {
   EXPECT_TRUE(Done(two));
   EXPECT_EQ(two.calls[1].answered, 2u);
   EXPECT_EQ(two.calls[1].parts.at(1).timestamp(), 21u);
-  Answer(2, 22);  // nobody's
+  Answer(2, 22);  // no call has this id any more
   EXPECT_EQ(two.calls[1].answered, 2u);
   End(broken_);
 }
@@ -139,7 +139,7 @@ TEST_F(OneShotMultiplexerTest, TheEndTellsWhatWasSentAndWhatWasNot) {
   EXPECT_TRUE(sent.calls[0].sent);
   EXPECT_FALSE(queued.calls[0].sent);
   EXPECT_EQ(sent.calls[0].lost.ToString(), broken_.ToString());
-  // What was queued is not sent on the next stream.
+  // Queued calls of the ended stream are not sent on the next one.
   multiplexer_.Up();
   Calls next(1);
   EXPECT_EQ(Submit(next), Next::kSend);
@@ -160,13 +160,13 @@ TEST_F(OneShotMultiplexerTest, WhatIsGivenUpIsNotTouchedAnyMore) {
   EXPECT_EQ(multiplexer_.outstanding(), 0u);
   two.reset();
   Answer(2, 20);
-  // Given up before it is sent.
+  // The call is abandoned before it is sent.
   two = std::make_unique<Calls>(1);
   EXPECT_EQ(Submit(*two), Next::kNothing);
   EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(two->calls), late));
   EXPECT_FALSE(two->calls[0].sent);
   two.reset();
-  // It is not sent then: who has given it up takes it for not done.
+  // An abandoned call is not sent later, because its caller reports it as not done.
   Calls kept(1), more(2);
   EXPECT_EQ(Submit(kept), Next::kNothing);
   EXPECT_EQ(Submit(more), Next::kNothing);
@@ -178,7 +178,7 @@ TEST_F(OneShotMultiplexerTest, WhatIsGivenUpIsNotTouchedAnyMore) {
   End(broken_);
 }
 
-// While nothing can be sent, who gives up and comes again fills no memory.
+// While nothing can be sent, a caller that abandons calls and comes again does not fill the memory.
 TEST_F(OneShotMultiplexerTest, WhatIsGivenUpCountsUntilItIsSent) {
   multiplexer_.Up();
   Calls first(1);
@@ -220,7 +220,7 @@ TEST_F(OneShotMultiplexerTest, WhileTwoMessagesAreUnansweredCallsGather) {
   EXPECT_EQ(Submit(third), Next::kNothing);
   EXPECT_TRUE(Take().empty());  // held back, and the role is free
   EXPECT_EQ(Submit(fourth), Next::kNothing);
-  // One answer makes room for one message, once.
+  // An answer makes room for one message, and only once per message.
   EXPECT_EQ(Answer(2, 20), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4}));
   EXPECT_TRUE(Take().empty());
@@ -228,7 +228,7 @@ TEST_F(OneShotMultiplexerTest, WhileTwoMessagesAreUnansweredCallsGather) {
   EXPECT_EQ(Answer(2, 21), Next::kNothing);
   EXPECT_EQ(Answer(4, 40), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{5}));
-  EXPECT_EQ(Answer(3, 30), Next::kNothing);  // of a message that has been answered before
+  EXPECT_EQ(Answer(3, 30), Next::kNothing);  // the message has been answered before
   End(broken_);
 }
 
@@ -240,7 +240,7 @@ TEST_F(OneShotMultiplexerTest, AWholeMessageIsNotHeldBack) {
   EXPECT_EQ(Submit(third), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4, 5}));
   End(broken_);
-  // Nor what has no room in the message that waits.
+  // A call that does not fit into the waiting message is not held back either.
   multiplexer_.Up();
   Calls again(1), more(1), small(1);
   SendAlone({&again, &more});
@@ -255,15 +255,15 @@ TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
   multiplexer_.Up();
   Calls first(1), second(1), third(1), fourth(1), fifth(1);
   SendAlone({&first, &second});
-  EXPECT_EQ(multiplexer_.Hurry(second.calls), Next::kNothing);  // it is sent
+  EXPECT_EQ(multiplexer_.Hurry(second.calls), Next::kNothing);  // it is already sent
   EXPECT_EQ(Submit(third), Next::kNothing);
   EXPECT_EQ(Submit(fourth), Next::kNothing);
   EXPECT_EQ(multiplexer_.Hurry(fourth.calls), Next::kSend);
   EXPECT_EQ(Submit(fifth), Next::kNothing);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4, 5}));
   EXPECT_TRUE(Take().empty());
-  EXPECT_EQ(multiplexer_.Hurry(third.calls), Next::kNothing);  // it is sent
-  // While another sends it is he who takes it.
+  EXPECT_EQ(multiplexer_.Hurry(third.calls), Next::kNothing);  // it is already sent
+  // While another thread sends, that thread takes the hurried call.
   Calls two(2), alone(1);
   Answer(3, 30);
   EXPECT_EQ(multiplexer_.outstanding(), 4u);
@@ -282,7 +282,8 @@ TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
   EXPECT_EQ(multiplexer_.Hurry(down.calls), Next::kNothing);
 }
 
-// Who was told to send has something to send, whatever was given up meanwhile: its stream waits for the end of that write.
+// A thread that was told to send always has a message to send, even if calls were abandoned meanwhile: its stream waits
+// for the end of that write.
 TEST_F(OneShotMultiplexerTest, WhoIsToldToSendSendsAlthoughTheMessageBeforeIsGivenUp) {
   multiplexer_.Up();
   Calls first(1), second(1), small(1), large(1, 95);
@@ -302,7 +303,7 @@ TEST_F(OneShotMultiplexerTest, AWholeMessageOfOneCallIsNotHeldBack) {
   End(broken_);
 }
 
-// Two messages that take long do not hold back all that come after.
+// Two slow messages do not hold back all later calls.
 TEST_F(OneShotMultiplexerTest, WhatIsSlowHoldsBackOthersOnce) {
   multiplexer_.Up();
   Calls slow(1), slower(1), third(1), fourth(1);
@@ -322,10 +323,10 @@ TEST_F(OneShotMultiplexerTest, WhatIsGivenUpDoesNotHoldBackOthersForEver) {
   SendAlone({&first, &second});
   EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(first.calls), late));
   EXPECT_EQ(Submit(third), Next::kNothing);
-  // Its answer comes all the same, and tells that the peer is through with the message.
+  // Its answer still comes, and shows that the peer has finished with the message.
   EXPECT_EQ(Answer(1, 10), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3}));
-  // A new stream begins anew.
+  // A new stream starts with fresh counts.
   End(broken_);
   multiplexer_.Up();
   Calls fourth(1), fifth(1);
@@ -333,8 +334,8 @@ TEST_F(OneShotMultiplexerTest, WhatIsGivenUpDoesNotHoldBackOthersForEver) {
   End(broken_);
 }
 
-// Callers that wait to a deadline which sometimes passes, and a stream that answers, breaks and comes back: each call comes to one end, and nothing
-// is touched after its caller has gone on.
+// Callers wait to a deadline that sometimes passes, and the stream answers, breaks and comes back. Each call ends
+// exactly once, and nothing is touched after its caller has gone on.
 TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
   OneShotMultiplexer multiplexer(runtime_, {.message_calls = 4, .message_bytes = 1000, .outstanding_calls = 1000});
   constexpr int kCallers = 4, kRounds = 300;
@@ -385,7 +386,7 @@ TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
     if (multiplexer.Answered(&answers) == Next::kSend) send();
     runtime_.Yield();
     if (++turns % 16 != 0) continue;
-    // The holder of the role gives it up by himself here: he has no stream that could fail.
+    // The holder of the role gives it up by itself here, because it has no stream that could fail.
     while (multiplexer.StopSending()) runtime_.Yield();
     multiplexer.Down(broken_);
     multiplexer.Up();

@@ -19,7 +19,7 @@
 namespace deut::testing {
 namespace {
 
-// A listener of this test on loopback, whose connections come out of Accept.
+// A listener on loopback, whose connections Accept returns.
 class RawSocketTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -106,7 +106,8 @@ TEST(Http2FrameTest, IsWrittenAsTheRfcDrawsIt) {
             std::string_view("\x01\x11\x70", 3));
 }
 
-// RFC 7541, 5.1 and 6.2.2: lengths below 127 take a byte, longer ones go on in groups of seven bits, the lowest first.
+// RFC 7541, 5.1 and 6.2.2: a length below 127 takes one byte. A longer one continues in groups of seven bits, the
+// lowest first.
 TEST(Http2FrameTest, HeadersAreLiterals) {
   EXPECT_EQ(LiteralHeader("te", "trailers"), std::string_view("\0\x02te\x08trailers", 13));
   EXPECT_EQ(LiteralHeader("n", std::string(127, 'v')).substr(0, 5), std::string_view("\0\x01n\x7f\x00", 5));
