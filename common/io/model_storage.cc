@@ -218,18 +218,23 @@ class ModelQueue final : public IoQueue {
 
 class ModelLock final : public FileLock {
  public:
-  ModelLock(std::shared_ptr<ModelDisk> disk, uint64_t life, std::string path)
-      : disk_(std::move(disk)), life_(life), path_(std::move(path)) {}
+  ModelLock(std::shared_ptr<ModelDisk> disk, uint64_t life, std::string path, bool made)
+      : disk_(std::move(disk)), life_(life), path_(std::move(path)), made_(made) {}
   ~ModelLock() override {
     MutexLock lock(disk_->mutex);
     const auto found = disk_->locks.find(path_);
-    if (found != disk_->locks.end() && found->second == life_) disk_->locks.erase(found);
+    if (found == disk_->locks.end() || found->second != life_) return;
+    disk_->locks.erase(found);
+    if (made_ && remove_ && disk_->life == life_) (void)disk_->model.Remove(path_);
   }
+  void RemoveWhenReleased(bool remove) override { remove_ = remove; }
 
  private:
   const std::shared_ptr<ModelDisk> disk_;
   const uint64_t life_;
   const std::string path_;
+  const bool made_;
+  bool remove_ = false;
 };
 
 class ModelStorage final : public Storage {
@@ -313,12 +318,18 @@ class ModelStorage final : public Storage {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    DEUT_RETURN_IF_ERROR(Open(path, {.create = true, .writable = true}).status());
     MutexLock lock(disk_->mutex);
-    if (disk_->life != life_) return ModelDisk::Crashed();
+    const DiskOperationKind kind = disk_->model.Exists(path) ? kDiskOpen : kDiskName;
+    disk_->WaitWhileHeldLocked(life_, kind, path);
+    bool crashes = false;
+    DEUT_RETURN_IF_ERROR(disk_->AdmitLocked(life_, {.kind = kind, .path = path}, &crashes));
+    const bool made = !disk_->model.Exists(path);
+    const auto opened = disk_->model.Open(path, /*create=*/true, /*exclusive=*/false);
+    DEUT_RETURN_IF_ERROR(disk_->EndLocked(crashes));
+    DEUT_RETURN_IF_ERROR(opened.status());
     if (!disk_->locks.try_emplace(path, life_).second)
       return DEUT_ERROR(kUnavailable, path, " is locked by this process");
-    return std::unique_ptr<FileLock>(std::make_unique<ModelLock>(disk_, life_, path));
+    return std::unique_ptr<FileLock>(std::make_unique<ModelLock>(disk_, life_, path, made));
   }
 
   Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) override {

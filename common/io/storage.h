@@ -97,6 +97,9 @@ class IoQueue {
 class FileLock {
  public:
   virtual ~FileLock() = default;  // releases
+  // Whether the release removes the lock file, if this lock has made it; at first it does not. A start that may still be refused removes it, so that
+  // a refusal leaves the folder as it was. Any thread, one at a time.
+  virtual void RemoveWhenReleased(bool remove) = 0;
 };
 
 class Storage {

@@ -257,6 +257,58 @@ TEST_P(StorageConformanceTest, LocksAreExclusiveAlsoWithinOneProcess) {
   EXPECT_TRUE(storage_->Lock(Path("LOCK")).ok());
 }
 
+TEST_P(StorageConformanceTest, AReleasedLockRemovesItsFileOnlyIfItHasMadeItAndIsToldTo) {
+  {
+    auto lock = storage_->Lock(Path("LOCK"));
+    ASSERT_TRUE(lock.ok()) << lock.status().ToString();
+    (*lock)->RemoveWhenReleased(true);
+    EXPECT_TRUE(*storage_->Exists(Path("LOCK")));
+    EXPECT_EQ(storage_->Lock(Path("LOCK")).status(), ErrorCode::kUnavailable);
+  }
+  EXPECT_FALSE(*storage_->Exists(Path("LOCK")));
+  {
+    auto lock = storage_->Lock(Path("LOCK"));
+    ASSERT_TRUE(lock.ok()) << lock.status().ToString();
+    (*lock)->RemoveWhenReleased(true);
+    (*lock)->RemoveWhenReleased(false);
+  }
+  EXPECT_TRUE(*storage_->Exists(Path("LOCK")));
+  {
+    auto lock = storage_->Lock(Path("LOCK"));
+    ASSERT_TRUE(lock.ok()) << lock.status().ToString();
+    (*lock)->RemoveWhenReleased(true);
+  }
+  EXPECT_TRUE(*storage_->Exists(Path("LOCK"))) << "it was there before";
+}
+
+// Each thread takes the lock again and again, and removes its file. Two that held it at once would have locked different files.
+TEST_P(StorageConformanceTest, LocksThatRemoveTheirFileStayExclusive) {
+  constexpr int kThreads = 4, kTaken = 200;
+  std::atomic<int> holders{0}, most{0};
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.push_back(RealRuntime().StartThread("locker", [&] {
+      for (int taken = 0; taken < kTaken;) {
+        auto lock = storage_->Lock(Path("LOCK"));
+        if (!lock.ok()) {
+          EXPECT_EQ(lock.status(), ErrorCode::kUnavailable) << lock.status().ToString();
+          RealRuntime().Yield();
+          continue;
+        }
+        (*lock)->RemoveWhenReleased(true);
+        const int now = ++holders;
+        if (now > most) most = now;
+        RealRuntime().Yield();
+        --holders;
+        ++taken;
+      }
+    }));
+  }
+  threads.clear();
+  EXPECT_EQ(most, 1);
+  EXPECT_FALSE(*storage_->Exists(Path("LOCK")));
+}
+
 TEST_P(StorageConformanceTest, FreeBytes) {
   EXPECT_GT(*storage_->FreeBytes(folder_.path()), 0u);
   EXPECT_EQ(storage_->FreeBytes(Path("nothing")).status(), ErrorCode::kNotFound);

@@ -31,11 +31,32 @@ namespace {
 
 class SystemLock final : public FileLock {
  public:
-  explicit SystemLock(int descriptor) : descriptor_(descriptor) {}  // the lock ends with the descriptor
+  // The lock ends with the descriptor. `made`: the file was not there before.
+  SystemLock(int descriptor, std::string path, bool made)
+      : descriptor_(descriptor), path_(std::move(path)), made_(made) {}
+  ~SystemLock() override {
+    // While it is held: another process that has opened this file sees, once it has the lock, that the name is gone (LockedIsThere).
+    if (made_ && remove_) unlink(path_.c_str());
+  }
+  void RemoveWhenReleased(bool remove) override { remove_ = remove; }
 
  private:
   Descriptor descriptor_;
+  const std::string path_;
+  const bool made_;
+  bool remove_ = false;
 };
+
+constexpr int kLockAttempts = 1000;
+
+// Whether the locked file still has its name. A holder may have removed it between the opening and the locking here; then a lock on what was opened
+// keeps nobody away. *made: also if the file is empty, since the process that has made it was not the one to lock it first.
+bool LockedIsThere(int descriptor, const std::string& path, bool* made) {
+  struct stat locked{}, named{};
+  if (fstat(descriptor, &locked) != 0 || stat(path.c_str(), &named) != 0) return false;
+  *made = *made || locked.st_size == 0;
+  return locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+}
 
 std::string ParentOf(const std::string& path) {
   const size_t last = path.find_last_not_of('/');
@@ -138,20 +159,30 @@ class SystemStorage final : public Storage {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    Descriptor file(RetryShortage(runtime_, "open lock file", path,
-                                  [&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); }));
-    if (file.get() < 0) return ErrnoStatus("open lock file", path, errno);
-    // flock belongs to the open file description, so a second Open conflicts also within one process.
-    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) return ErrnoStatus("lock", path, errno);
-      return DEUT_ERROR(kUnavailable, path, " is locked by ", Holder(file.get()));
+    // A further attempt follows only if a holder has removed the file meanwhile.
+    for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
+      bool made = false;
+      Descriptor file(OpenLockFile(path, &made));
+      if (file.get() < 0 && errno == ENOENT && !made) continue;
+      if (file.get() < 0) return ErrnoStatus("open lock file", path, errno);
+      // flock belongs to the open file description: a second Open conflicts also within one process.
+      if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) return ErrnoStatus("lock", path, errno);
+        return DEUT_ERROR(kUnavailable, path, " is locked by ", Holder(file.get()));
+      }
+      if (!LockedIsThere(file.get(), path, &made)) continue;
+      const int descriptor = file.get();
+      auto lock = std::make_unique<SystemLock>(file.Release(), path, made);
+      lock->RemoveWhenReleased(true);
+      const std::string pid = Concat(getpid(), "\n");
+      if (ftruncate(descriptor, 0) != 0 || pwrite(descriptor, pid.data(), pid.size(), 0) < 0) {
+        return ErrnoStatus("write lock file", path, errno);
+      }
+      DEUT_RETURN_IF_ERROR(Directory(ParentOf(path)).status());
+      lock->RemoveWhenReleased(false);
+      return std::unique_ptr<FileLock>(std::move(lock));
     }
-    const std::string pid = Concat(getpid(), "\n");
-    if (ftruncate(file.get(), 0) != 0 || pwrite(file.get(), pid.data(), pid.size(), 0) < 0) {
-      return ErrnoStatus("write lock file", path, errno);
-    }
-    DEUT_RETURN_IF_ERROR(Directory(ParentOf(path)).status());
-    return std::unique_ptr<FileLock>(std::make_unique<SystemLock>(file.Release()));
+    return ErrnoStatus("open lock file", path, ENOENT);
   }
 
   Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) override {
@@ -162,7 +193,20 @@ class SystemStorage final : public Storage {
   std::string name() const override { return name_; }
 
  private:
-  // Describes the process that wrote the lock file, for an error message.
+  // *made: whether the file is made here, or was to be; false: it was there, though it may be gone by now.
+  int OpenLockFile(const std::string& path, bool* made) {
+    const auto try_open = [&](int flags) {
+      return RetryShortage(runtime_, "open lock file", path,
+                           [&] { return open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0644); });
+    };
+    *made = true;
+    const int descriptor = try_open(O_CREAT | O_EXCL);
+    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+    *made = false;
+    return try_open(0);
+  }
+
+  // Who wrote the lock file, for a person.
   static std::string Holder(int descriptor) {
     char text[32] = {};
     if (pread(descriptor, text, sizeof(text) - 1, 0) <= 0) return "another process";

@@ -104,6 +104,7 @@ Result<ClaimedDirectory> DataComponentServer::Claim(const DataComponentOptions& 
   DEUT_RETURN_IF_ERROR(CheckFolder(disk, options.directory, kDcFolder));
   DEUT_RETURN_IF_ERROR(disk.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(claimed.lock, disk.Lock(Concat(options.directory, "/", StateFile::kLockName)));
+  claimed.lock->RemoveWhenReleased(true);  // until the state is saved
   StateFile file(disk, options.directory);
   DEUT_ASSIGN_OR_RETURN(const std::optional<DcState> found, file.Load());
   claimed.state = found.value_or(DcState());
@@ -123,6 +124,7 @@ Result<ClaimedDirectory> DataComponentServer::Claim(const DataComponentOptions& 
     DEUT_RETURN_IF_ERROR(ClaimFolder(disk, options.directory, kDcFolder));
     DEUT_RETURN_IF_ERROR(file.Save(claimed.state));
     claimed.saved = true;
+    claimed.lock->RemoveWhenReleased(false);
   }
   return claimed;
 }
@@ -153,6 +155,7 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Recover(const 
     claimed.state.kept = std::max(claimed.state.kept, operations->oldest_kept());
     DEUT_RETURN_IF_ERROR(StateFile(*claimed.disk, options.directory).Save(claimed.state));
     claimed.saved = true;
+    claimed.lock->RemoveWhenReleased(false);
   }
   return std::unique_ptr<DataComponentServer>(
       new DataComponentServer(options, runtime, std::move(claimed), std::move(operations)));

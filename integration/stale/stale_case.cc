@@ -31,6 +31,7 @@ constexpr ReplacementName kReplacements[] = {
     {Replacement::kForeign, "Foreign", true, true},
     {Replacement::kFork, "Fork", true, true},
     {Replacement::kEmpty, "Empty", true, true},
+    {Replacement::kAbsent, "Absent", true, true},
     {Replacement::kWithoutCheckpoints, "WithoutCheckpoints", true, false},
     {Replacement::kWithoutPages, "WithoutPages", true, false},
     {Replacement::kSpilledRunOfOtherVersion, "SpilledRunOfOtherVersion", false, true},
@@ -79,6 +80,8 @@ bool Change(StaleWorld& world, const StaleCase& stale, StaleWorld* other) {
       fs::remove_all(folder);
       fs::create_directories(folder);
       return true;
+    case Replacement::kAbsent:
+      return fs::remove_all(folder) > 0;
     case Replacement::kWithoutCheckpoints:
       while (const auto file = FindFile(folder, FileKind::kNewestCheckpoint)) fs::remove(*file);
       return true;
@@ -259,8 +262,9 @@ CaseResult RunCase(const StaleCase& stale, int restarts) {
   const bool dc_started = world.cluster().dc() != nullptr && world.cluster().dc()->Running();
   world.Kill(Component::kTc);
   world.Kill(Component::kDc);
-  // If everything is gone, a component begins a new folder before its peer can refuse it.
-  if (!Is(stale, Replacement::kEmpty)) {
+  // Where everything is gone a DC begins a new folder before its TC can refuse it. A TC asks the DC first.
+  const bool gone = Is(stale, Replacement::kEmpty) || Is(stale, Replacement::kAbsent);
+  if (stale.component == Component::kTc || !gone) {
     result.broken = Differing(before, BytesOf(folder), stale.component != Component::kDc || !dc_started);
     if (!result.broken.empty()) result.broken = Concat("of the replaced folder, ", result.broken);
   }

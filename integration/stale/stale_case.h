@@ -15,12 +15,13 @@ namespace deut::stale {
 
 // The replacement of a whole folder.
 enum class Replacement {
-  kOlder,            // copied when the component was killed, after which it ran again
-  kOlderLaidOver,    // the same, copied over the present files: newer ones stay beside it
-  kOlderWhileItRan,  // copied file by file while the component was writing
-  kForeign,          // the folder of the same component of another cluster
-  kFork,   // the folder of the same component of a cluster that continued independently from copies of both folders
-  kEmpty,  // an empty folder
+  kOlder,            // copied when the component was killed; it has run since
+  kOlderLaidOver,    // the same, over the files that are there: newer ones stay beside it
+  kOlderWhileItRan,  // copied file by file under writes
+  kForeign,          // of the same component of another cluster
+  kFork,             // of the same component of a cluster that went its own way from copies of both folders
+  kEmpty,            // nothing
+  kAbsent,           // not even the folder
   kWithoutCheckpoints,
   kWithoutPages,
   kSpilledRunOfOtherVersion,

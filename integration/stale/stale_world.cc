@@ -45,13 +45,20 @@ std::string Pad(std::string value) {
 
 FolderBytes BytesOf(const std::string& folder) {
   FolderBytes bytes;
+  if (!fs::exists(folder)) return bytes;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string path = fs::relative(entry.path(), folder).string();
     const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file() || name == "lock" || name == "LOCK") continue;
-    std::ifstream in(entry.path(), std::ios::binary);
-    std::stringstream all;
-    all << in.rdbuf();
-    bytes[fs::relative(entry.path(), folder).string()] = all.str();
+    if (entry.is_directory()) {
+      bytes[Concat(path, "/")] = "";
+    } else if (name == "lock" || name == "LOCK") {
+      bytes[path] = "";
+    } else if (entry.is_regular_file()) {
+      std::ifstream in(entry.path(), std::ios::binary);
+      std::stringstream all;
+      all << in.rdbuf();
+      bytes[path] = all.str();
+    }
   }
   return bytes;
 }

@@ -24,8 +24,8 @@ namespace deut::stale {
 
 enum class Component { kDc, kTc };
 
-// Every file below a folder, by its path in it, with its bytes. It omits lock files, which hold nothing but a process
-// id.
+// Every file below a folder, by its path in it, with its bytes, but for lock files, which hold nothing but the number of a process; and every folder
+// in it, with a slash at the end. A folder that is not there has none.
 using FolderBytes = std::map<std::string, std::string>;
 FolderBytes BytesOf(const std::string& folder);
 

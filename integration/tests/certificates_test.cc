@@ -133,6 +133,9 @@ TEST_F(CertificatesTest, EachRoleMayDoItsOwnAndNothingElse) {
                 directory_.Sub("other.log"));
   ASSERT_NO_FATAL_FAILURE(Await(other, "certificate refused: it carries the names [app"));
   EXPECT_TRUE(other.Running()) << "a refused certificate may be mended: it is no final refusal";
+  other.Terminate();
+  EXPECT_EQ(other.Wait(RealRuntime().Now() + seconds(60)), 0) << other.Output();
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.Sub("other"))) << "a refused start has written to its folder";
 }
 
 TEST_F(CertificatesTest, ChangedCertificatesAndRightsAreTakenUpWithoutARestart) {

@@ -100,11 +100,7 @@ TEST_F(DaemonRefusalsTest, DataFolderThatIsNone) {
   }
 }
 
-// OWNER, LOCK, the folder for spilled updates, and two files in it. The TC writes no log before it has reached the
-// data component.
-constexpr size_t kFilesOfATc = 5;
-
-// Returns every file below the folder, with its size.
+// Every file below the folder, with its size.
 std::vector<std::string> FilesBelow(const std::string& folder) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -115,31 +111,40 @@ std::vector<std::string> FilesBelow(const std::string& folder) {
 }
 
 TEST_F(DaemonRefusalsTest, TheFolderOfAnotherComponent) {
-  // A daemon of each kind creates its folder and leaves it.
-  for (const auto& [daemon, folder] : {std::pair{"DCD", "of_dc"}, std::pair{"TCD", "of_tc"}}) {
-    Process process({ProgramAt(daemon), Listen(), Data(folder)}, directory_.Sub(Concat(folder, ".log")));
+  // Made and left by a daemon of each kind.
+  const auto await = [](Process& process, const char* text) {
     const Deadline deadline = RealRuntime().Now() + seconds(30);
-    // A data component serves alone; a TC without a data component creates no segment of a log.
-    const std::string text = std::string(daemon) == "DCD" ? "dcd serves" : "no connection to the data component";
-    while (process.Output().find(text) == std::string::npos ||
-           (std::string(daemon) == "TCD" && FilesBelow(directory_.Sub(folder)).size() < kFilesOfATc)) {
+    while (process.Output().find(text) == std::string::npos) {
       ASSERT_TRUE(process.Running()) << process.Output();
-      ASSERT_LT(RealRuntime().Now(), deadline);
+      ASSERT_LT(RealRuntime().Now(), deadline) << process.Output();
       RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
     }
-    const std::string other = std::string(daemon) == "DCD" ? "TCD" : "DCD";
-    // The other daemon is refused while the owner runs, and after it has stopped.
-    const std::vector<std::string> lived_in = FilesBelow(directory_.Sub(folder));
-    ExpectRefusal(other.c_str(), {Listen(), Data(folder)},
-                  AllOf(HasSubstr(directory_.Sub(folder)), HasSubstr("is the folder of")));
-    EXPECT_EQ(FilesBelow(directory_.Sub(folder)), lived_in);
-    process.Terminate();
-    ASSERT_EQ(process.Wait(RealRuntime().Now() + seconds(20)), 0) << process.Output();
-    const std::vector<std::string> left = FilesBelow(directory_.Sub(folder));
-    ExpectRefusal(other.c_str(), {Listen(), Data(folder)},
-                  AllOf(HasSubstr(directory_.Sub(folder)), HasSubstr("is the folder of")));
-    EXPECT_EQ(FilesBelow(directory_.Sub(folder)), left);
+  };
+  const auto expect_refused = [&](const char* other, const char* folder, const char* why) {
+    const std::vector<std::string> before = FilesBelow(directory_.Sub(folder));
+    ExpectRefusal(other, {Listen(), Data(folder)}, AllOf(HasSubstr(directory_.Sub(folder)), HasSubstr(why)));
+    EXPECT_EQ(FilesBelow(directory_.Sub(folder)), before);
+  };
+  const uint16_t dc_port = FreePort();
+  Process dcd({ProgramAt("DCD"), Concat("--listen=127.0.0.1:", dc_port), Data("of_dc")}, directory_.Sub("of_dc.log"));
+  ASSERT_NO_FATAL_FAILURE(await(dcd, "dcd serves"));
+  Process tcd({ProgramAt("TCD"), Listen(), Data("of_tc"), Concat("--dc=127.0.0.1:", dc_port)},
+              directory_.Sub("of_tc.log"));
+  ASSERT_NO_FATAL_FAILURE(await(tcd, "tcd serves"));
+  // While its owner lives, and after. (A living TC goes on making segments of its log.)
+  expect_refused("TCD", "of_dc", "is the folder of a data component");
+  ExpectRefusal("DCD", {Listen(), Data("of_tc")}, HasSubstr("is the folder of a transaction component"));
+  for (Process* const daemon : {&tcd, &dcd}) {
+    daemon->Terminate();
+    ASSERT_EQ(daemon->Wait(RealRuntime().Now() + seconds(20)), 0) << daemon->Output();
   }
+  expect_refused("TCD", "of_dc", "is the folder of a data component");
+  expect_refused("DCD", "of_tc", "is the folder of a transaction component");
+  // A TC that no DC has accepted yet has claimed nothing, and keeps others away by its lock.
+  Process waiting({ProgramAt("TCD"), Listen(), Data("of_nobody"), Concat("--dc=127.0.0.1:", dc_port)},
+                  directory_.Sub("of_nobody.log"));
+  ASSERT_NO_FATAL_FAILURE(await(waiting, "no connection to the data component"));
+  expect_refused("DCD", "of_nobody", "holds \"LOCK\", which is no file of a data component");
   const std::vector<std::string> left = FilesBelow(directory_.Sub("of_dc"));
   ExpectRefusal("TCD", {Listen(), Data("tc"), Concat("--spill_dir=", directory_.Sub("of_dc"))},
                 HasSubstr(directory_.Sub("of_dc")));

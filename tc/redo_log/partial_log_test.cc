@@ -99,21 +99,28 @@ TEST_F(PartialLogTest, IdsThatMissingFilesMayHaveHeldAreTooOldToKnow) {
   EXPECT_EQ(recovered_.outcome_horizon, raised);
 }
 
-TEST_F(PartialLogTest, ARefusedLogIsNotClaimed) {
+// A lock file that was not there before is gone with a start that is refused, by the log itself or before it begins.
+TEST_F(PartialLogTest, AStartThatDoesNotBeginLeavesTheFolderAsItWas) {
   auto log = Open();
   Fill(*log, 1, 600);
   log = nullptr;
+  ASSERT_TRUE(storage_->Remove("/log/LOCK").ok());
+  const auto folder = [&] { return *storage_->List("/log"); };
+  const auto whole = folder();
+  {
+    const auto recovered = RedoLog::Recover(options_, RealRuntime(), *storage_, &recovered_);
+    ASSERT_TRUE(recovered.ok()) << recovered.status().ToString();
+    EXPECT_EQ(RedoLog::Recover(options_, RealRuntime(), *storage_, &recovered_).status(), ErrorCode::kUnavailable);
+  }
+  EXPECT_EQ(folder(), whole);
   ASSERT_TRUE(storage_->Remove("/log/" + Names()[1]).ok());
   const auto files = Files();
+  const auto partial = folder();
   for (int start = 0; start < 12; ++start) {
-    bool claimed = false;
-    const auto opened = RedoLog::Recover(options_, RealRuntime(), *storage_, &recovered_, [&] {
-      claimed = true;
-      return Status::Ok();
-    });
+    const auto opened = RedoLog::Recover(options_, RealRuntime(), *storage_, &recovered_);
     EXPECT_EQ(opened.status().code(), ErrorCode::kCorruption);
-    EXPECT_FALSE(claimed);
     EXPECT_TRUE(Files() == files);
+    EXPECT_EQ(folder(), partial);
   }
 }
 

@@ -303,23 +303,22 @@ Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::st
 }  // namespace
 
 Result<std::unique_ptr<RedoLog>> RedoLog::Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
-                                               RecoveredLog* recovered, const std::function<Status()>& claim) {
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, Recover(options, runtime, storage, recovered, claim));
+                                               RecoveredLog* recovered) {
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, Recover(options, runtime, storage, recovered));
   DEUT_RETURN_IF_ERROR(log->Begin());
   return log;
 }
 
 Result<std::unique_ptr<RedoLog>> RedoLog::Recover(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
-                                                  RecoveredLog* recovered, const std::function<Status()>& claim) {
+                                                  RecoveredLog* recovered) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(options.directory));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(options.directory, "/LOCK")));
+  lock->RemoveWhenReleased(true);  // until Begin
   RecoveredOutcomes outcomes(options.max_outcomes);
   DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory, &outcomes));
   DEUT_ASSIGN_OR_RETURN(const LogState state, NewLife(chain, options.tc, options.directory, runtime));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(options.max_in_flight + 1));
-  // The log is found good: a refusal above has left the folder as it was.
-  if (claim) DEUT_RETURN_IF_ERROR(claim());
   if (outcomes.files_missing()) {
     LogWarning(options.directory, ": the redo log begins at LSN ", chain.first_lsn.value,
                ", but was trimmed only up to LSN ", outcomes.trimmed().value,
@@ -352,6 +351,7 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Recover(const RedoLogOptions& options,
 Status RedoLog::Begin() {
   Parts& p = *parts_;
   const std::string& directory = p.options.directory;
+  p.lock->RemoveWhenReleased(false);
   // Each step may be done again, after one that found no space.
   DEUT_RETURN_IF_ERROR(WriteAgain(p.storage, directory, p.begins.unproven));
   DEUT_RETURN_IF_ERROR(RemoveStale(p.storage, directory, p.begins.stale, p.begins.damaged));

@@ -124,20 +124,19 @@ struct RedoLogCounters {
 class RedoLog {
  public:
   // Locks the directory (created if absent) and recovers. Changes no file of the log: what was found can be compared with what others know (X4), and
-  // a refusal leaves the log as it was. Before Begin nothing may be appended; what waits for durability gets UNAVAILABLE.
-  // `claim`, if given, is called once the log is found good; the directory is this object's alone then. It is the first to write. Its error is the
-  // answer.
+  // a refusal leaves the folder as it was, because a lock file that is made here goes with this object unless it has begun. Before Begin nothing may
+  // be appended; what waits for durability gets UNAVAILABLE.
   //   UNAVAILABLE: another process has the directory. CORRUPTION: damage that is not a torn tail, with file and offset.
   //   VERSION_MISMATCH: a file is of another version of the format. INVALID_ARGUMENT: options.
   static Result<std::unique_ptr<RedoLog>> Recover(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
-                                                  RecoveredLog* recovered, const std::function<Status()>& claim = {});
+                                                  RecoveredLog* recovered);
   // Begins the new life: removes what lies behind the chain, logs the cut, the new epoch and the first reservation of timestamps durably, and starts
   // the log thread. By one thread. RESOURCE_EXHAUSTED: there is no space for the first segment; it may be called again. After other errors not.
   Status Begin();
   bool begun() const;
   // Both.
   static Result<std::unique_ptr<RedoLog>> Open(const RedoLogOptions& options, Runtime& runtime, Storage& storage,
-                                               RecoveredLog* recovered, const std::function<Status()>& claim = {});
+                                               RecoveredLog* recovered);
   ~RedoLog();
   RedoLog(const RedoLog&) = delete;
   RedoLog& operator=(const RedoLog&) = delete;

@@ -237,10 +237,11 @@ struct TransactionComponent::Parts {
     return true;
   }
 
-  // Spilled files of an earlier process may fill the disk on which the log wants its next segment, so they are
-  // removed first.
+  // The DC has accepted this TC (X4): only now anything is written to its folders. What an earlier life has spilled may be what fills the disk on
+  // which the log wants its next segment, so it goes first.
   Status BeginLog(Storage& storage) {
-    DEUT_RETURN_IF_ERROR(SpilledRuns::RemoveRuns(storage, options.spill_directory));
+    DEUT_RETURN_IF_ERROR(ClaimFolder(storage, options.log.directory, kTcFolder));
+    DEUT_RETURN_IF_ERROR(spilled.Clear());
     return log->Begin();
   }
 
@@ -342,20 +343,15 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
-  // Nothing is written to a folder of another component. In a folder of its own the component first takes only locks.
-  // Owners are written once the log is found good, and all else happens after the DC was asked (Parts::BeginLog). So
-  // a refusal leaves intact all that it was based on.
+  // Nothing is written to a folder that is another component's. In its own nothing is written or removed but locks before the DC was asked
+  // (Parts::BeginLog): a refusal leaves all that it was founded on. A lock file that was not there before goes with its lock then, so all that a
+  // refused start may leave is the empty folder of the log.
   DEUT_RETURN_IF_ERROR(CheckFolder(storage, options.log.directory, kTcFolder));
   DEUT_RETURN_IF_ERROR(SpilledRuns::CheckFolder(storage, options.spill_directory));
-  std::unique_ptr<FileLock> spill_lock;
-  const auto claim = [&]() -> Status {
-    DEUT_RETURN_IF_ERROR(ClaimFolder(storage, options.log.directory, kTcFolder));
-    DEUT_ASSIGN_OR_RETURN(spill_lock, SpilledRuns::Take(storage, options.spill_directory));
-    return Status::Ok();
-  };
   RecoveredLog recovered;
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log,
-                        RedoLog::Recover(options.log, runtime, storage, &recovered, claim));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Recover(options.log, runtime, storage, &recovered));
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> spill_lock,
+                        SpilledRuns::LockFolder(storage, options.spill_directory));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
   p->spilled.Hold(std::move(spill_lock));

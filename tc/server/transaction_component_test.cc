@@ -518,8 +518,49 @@ TEST_F(TransactionComponentTest, OneThatCannotStartTouchesNothingSpilled) {
   ASSERT_TRUE(refused.ok()) << refused.status().ToString();
   EXPECT_EQ((*refused)->WaitServing(Soon()), ErrorCode::kWrongState);
   (*refused)->Stop();
-  EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("LOCK", "OWNER", "spill-7"));
-  EXPECT_THAT(*storage_->List("/later"), ::testing::ElementsAre("LOCK", "OWNER", "spill"));
+  refused->reset();
+  EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("spill-7"));
+  EXPECT_THAT(*storage_->List("/later"), ::testing::ElementsAre("spill"));
+}
+
+// X4: before the DC has accepted a TC nothing of its folders is made but the empty folder of the log. OWNER in the folder of a TC that was never
+// accepted would keep another component from a folder that nobody uses.
+TEST_F(TransactionComponentTest, AFreshFolderIsLeftEmptyByATcThatItsDcRefuses) {
+  ASSERT_OK(storage_->CreateDirectory("/empty"));
+  for (const std::string folder : {"/empty", "/made"}) {
+    TransactionComponentOptions options = Options();
+    options.log.directory = folder;
+    options.spill_directory = folder + "-spill";
+    for (int start = 0; start < 12; ++start) {
+      auto refused = TransactionComponent::Open(options, runtime_, *storage_, dc_);
+      ASSERT_TRUE(refused.ok()) << refused.status().ToString();
+      EXPECT_EQ((*refused)->WaitServing(Soon()), ErrorCode::kWrongState);
+      EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kUnavailable)
+          << "the folder is not locked while it waits";
+      refused->reset();
+      EXPECT_THAT(*storage_->List(folder), ::testing::ElementsAre());
+      EXPECT_FALSE(*storage_->Exists(folder + "-spill"));
+    }
+  }
+}
+
+// The DC that refused is exchanged for one that does not.
+TEST_F(TransactionComponentTest, AFolderThatWasRefusedServesWithAnotherDc) {
+  TransactionComponentOptions options = Options();
+  options.log.directory = "/later";
+  {
+    auto refused = TransactionComponent::Open(options, runtime_, *storage_, dc_);
+    ASSERT_TRUE(refused.ok()) << refused.status().ToString();
+    EXPECT_EQ((*refused)->WaitServing(Soon()), ErrorCode::kWrongState);
+  }
+  FakeDataComponent other(runtime_, DcId(10));
+  other.Start();
+  auto opened = TransactionComponent::Open(options, runtime_, *storage_, other);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  ASSERT_OK((*opened)->WaitServing(Soon()));
+  opened->reset();
+  EXPECT_THAT(*storage_->List("/later"), ::testing::IsSupersetOf({"LOCK", "OWNER", "spill"}));
+  EXPECT_THAT(*storage_->List("/later/spill"), ::testing::ElementsAre("LOCK", "OWNER"));
 }
 
 TEST_F(TransactionComponentTest, AFolderOfAnotherComponentIsRefusedAndNotTouched) {

@@ -74,7 +74,9 @@ TEST(SpillSampleTest, AStartRemovesTheSampleAndNoOtherVersion) {
   std::string later = sample;
   later[3] = '2';
   WriteTo(*storage, "spill/spill-2", later);
-  const Status refused = SpilledRuns::Clear(*storage, "spill").status();
+  ReclamationDomain domain;
+  SpilledRuns runs("spill", RealRuntime(), *storage, domain);
+  const Status refused = runs.Clear();
   EXPECT_EQ(refused.code(), ErrorCode::kVersionMismatch);
   EXPECT_NE(refused.message().find("format version '2', this program reads and writes version '1'"),
             std::string_view::npos)
@@ -82,7 +84,7 @@ TEST(SpillSampleTest, AStartRemovesTheSampleAndNoOtherVersion) {
   EXPECT_EQ(BytesOf(*storage, "spill/spill-1"), sample);
   EXPECT_EQ(BytesOf(*storage, "spill/spill-2"), later);
   ASSERT_TRUE(storage->Remove("spill/spill-2").ok());
-  EXPECT_TRUE(SpilledRuns::Clear(*storage, "spill").ok());
+  EXPECT_TRUE(runs.Clear().ok());
   EXPECT_FALSE(*storage->Exists("spill/spill-1"));
 }
 

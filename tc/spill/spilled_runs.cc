@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -34,11 +35,14 @@ Status SpilledRuns::CheckFolder(Storage& storage, const std::string& directory) 
 
 SpilledRuns::~SpilledRuns() { delete list_.load(std::memory_order_relaxed); }
 
-Result<std::unique_ptr<FileLock>> SpilledRuns::Take(Storage& storage, const std::string& directory) {
+Result<std::unique_ptr<FileLock>> SpilledRuns::LockFolder(Storage& storage, const std::string& directory) {
   DEUT_RETURN_IF_ERROR(CheckFolder(storage, directory));
-  DEUT_RETURN_IF_ERROR(storage.CreateDirectory(directory));
+  DEUT_ASSIGN_OR_RETURN(const bool there, storage.Exists(directory));
+  if (!there) return std::unique_ptr<FileLock>();
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(directory, "/", kLockName)));
-  DEUT_RETURN_IF_ERROR(ClaimFolder(storage, directory, kSpillFolder));
+  lock->RemoveWhenReleased(true);  // until Clear
+  // Again, under the lock: another component may have come between.
+  DEUT_RETURN_IF_ERROR(CheckFolder(storage, directory));
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
   // All files are checked before the first one is removed, so that a refusal leaves everything.
   for (const std::string& name : names) {
@@ -55,25 +59,21 @@ Result<std::unique_ptr<FileLock>> SpilledRuns::Take(Storage& storage, const std:
   return lock;
 }
 
-Status SpilledRuns::RemoveRuns(Storage& storage, const std::string& directory) {
-  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
+Status SpilledRuns::Clear() {
+  if (lock_ == nullptr) {
+    DEUT_RETURN_IF_ERROR(CheckFolder(storage_, directory_));
+    DEUT_RETURN_IF_ERROR(storage_.CreateDirectory(directory_));
+    DEUT_ASSIGN_OR_RETURN(lock_, LockFolder(storage_, directory_));
+  }
+  DEUT_RETURN_IF_ERROR(ClaimFolder(storage_, directory_, kSpillFolder));
+  lock_->RemoveWhenReleased(false);
+  DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
   for (const std::string& name : names) {
     if (!IsRunName(name)) continue;
-    // NOT_FOUND is fine: another process or a person has removed the file meanwhile.
-    const Status removed = storage.Remove(Concat(directory, "/", name));
+    // One that somebody else has removed meanwhile is as good.
+    const Status removed = storage_.Remove(Concat(directory_, "/", name));
     if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
   }
-  return Status::Ok();
-}
-
-Result<std::unique_ptr<FileLock>> SpilledRuns::Clear(Storage& storage, const std::string& directory) {
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, Take(storage, directory));
-  DEUT_RETURN_IF_ERROR(RemoveRuns(storage, directory));
-  return lock;
-}
-
-Status SpilledRuns::Clear() {
-  DEUT_ASSIGN_OR_RETURN(lock_, Clear(storage_, directory_));
   return Status::Ok();
 }
 

@@ -57,16 +57,15 @@ class SpilledRuns {
 
   // OK if Clear may take the directory, as far as its owner is concerned (common/io/folder_owner.h). Changes nothing.
   static Status CheckFolder(Storage& storage, const std::string& directory);
-  // Takes the directory, creates it if necessary, and removes the runs that an earlier process has left there. UNAVAILABLE: another process has it.
-  // WRONG_STATE: it belongs to another component or holds files of none.
-  // A file with a run's name that is no run, or of another format version, is an error, and then nothing is removed (UnderstandSpillFile).
-  static Result<std::unique_ptr<FileLock>> Clear(Storage& storage, const std::string& directory);
-  // The two halves of Clear: Take checks the files and removes nothing.
-  static Result<std::unique_ptr<FileLock>> Take(Storage& storage, const std::string& directory);
-  static Status RemoveRuns(Storage& storage, const std::string& directory);
-  // One of these must be called before anything else: Clear for this object's directory; or Hold, with the lock of a directory cleared before.
-  Status Clear();
+  // Locks the directory and looks at what it holds; null if it is not there. Makes and removes nothing, but a lock file that goes with the lock,
+  // unless an object that holds the lock is cleared. UNAVAILABLE if another process has it, WRONG_STATE if it belongs to another component or holds
+  // files of none. A file that has a run's name and is none, or of another version, is an error (UnderstandSpillFile).
+  static Result<std::unique_ptr<FileLock>> LockFolder(Storage& storage, const std::string& directory);
+  // What LockFolder has answered for this directory.
   void Hold(std::unique_ptr<FileLock> lock) { lock_ = std::move(lock); }
+  // Claims the directory, made and locked unless that has been done, and removes what an earlier life has left in it. May be called again after an
+  // error. REQUIRES: before all that follow.
+  Status Clear();
 
   bool empty() const { return list_.load(std::memory_order_seq_cst) == nullptr; }
   // The runs that are published now; they stay readable after the guard is released.

@@ -44,7 +44,7 @@ TEST_F(SpilledRunsTest, WhatAnEarlierLifeHasLeftIsRemovedAndNothingElse) {
   EXPECT_EQ(refused.Clear().code(), ErrorCode::kWrongState);
   EXPECT_EQ(*storage_->List("old"), (Strings{"other", "spill-12", "spill-7"}));
   ASSERT_TRUE(storage_->Remove("old/other").ok());
-  ASSERT_TRUE(SpilledRuns::Clear(*storage_, "old").ok());
+  ASSERT_TRUE(SpilledRuns("old", RealRuntime(), *storage_, domain_).Clear().ok());
   EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER"}));
   for (const char* const name : {"old/spill-7", "old/other", "old/spill-notes", "old/spill-", "old/spill-1x"})
     make(name);
@@ -76,11 +76,36 @@ TEST_F(SpilledRunsTest, S9AFileThatIsNotUnderstoodIsRefusedAndNothingIsRemoved) 
     EXPECT_EQ(refused.code(), each.code);
     EXPECT_NE(refused.message().find("old/spill-2 at offset 0"), std::string_view::npos) << refused.ToString();
     EXPECT_NE(refused.message().find(each.message), std::string_view::npos) << refused.ToString();
-    EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER", "spill-1", "spill-2"}));
+    EXPECT_EQ(*storage_->List("old"), (Strings{"spill-1", "spill-2"}));
   }
   ASSERT_TRUE(storage_->Remove("old/spill-2").ok());
   SpilledRuns next("old", RealRuntime(), *storage_, domain_);
   EXPECT_TRUE(next.Clear().ok());
+  EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER"}));
+}
+
+// A start that is refused in the end has locked its folder, and has not claimed it.
+TEST_F(SpilledRunsTest, ALockedFolderIsAsItWasUnlessItIsCleared) {
+  const auto none = SpilledRuns::LockFolder(*storage_, "old");
+  ASSERT_TRUE(none.ok()) << none.status().ToString();
+  EXPECT_EQ(*none, nullptr);
+  EXPECT_FALSE(*storage_->Exists("old"));
+  ASSERT_TRUE(storage_->CreateDirectory("old").ok());
+  {
+    auto locked = SpilledRuns::LockFolder(*storage_, "old");
+    ASSERT_TRUE(locked.ok()) << locked.status().ToString();
+    SpilledRuns runs("old", RealRuntime(), *storage_, domain_);
+    runs.Hold(*std::move(locked));
+    EXPECT_EQ(SpilledRuns::LockFolder(*storage_, "old").status(), ErrorCode::kUnavailable);
+  }
+  EXPECT_EQ(*storage_->List("old"), Strings{});
+  {
+    auto locked = SpilledRuns::LockFolder(*storage_, "old");
+    ASSERT_TRUE(locked.ok()) << locked.status().ToString();
+    SpilledRuns runs("old", RealRuntime(), *storage_, domain_);
+    runs.Hold(*std::move(locked));
+    ASSERT_TRUE(runs.Clear().ok());
+  }
   EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER"}));
 }
 
