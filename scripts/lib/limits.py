@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+import named_tests
+
 ROW = re.compile(r'^\|(?P<cells>.*)\|\s*$')
 CONSTANT = re.compile(r'constexpr\s+\w+(?:\s+\w+)?\s+(kM(?:ax|ost)\w*)\s*=')
 # These bound no peer: they are pauses and sizes of this process's own pace.
@@ -72,18 +74,9 @@ def main(page, *headers):
             known = f'"{setter[2:]}"' in sources if setter.startswith('--') else re.search(rf'\b{re.escape(setter)}\b', sources)
             if not known:
                 found.append(f'{where}: {setter} is not in the code')
-        tests = re.findall(r'`([^`:]+):(\w+)\.(\w+)`', cells[5])
-        if not tests:
+        if not named_tests.IN_FILE.search(cells[5]):
             found.append(f'{where}: no test')
-        for name, suite, case in tests:
-            try:
-                with open(name, encoding='utf-8') as file:
-                    text = file.read()
-            except FileNotFoundError:
-                found.append(f'{where}: there is no {name}')
-                continue
-            if not re.search(rf'\bTEST(?:_F|_P)?\({suite},\s*{case}\)|def {case}\b', text):
-                found.append(f'{where}: {name} has no test {suite}.{case}')
+        found += [f'{where}: {wrong}' for wrong in named_tests.wrong_in_files(cells[5], named_tests.read_file)]
     for header in headers:
         with open(header, encoding='utf-8') as file:
             for constant in CONSTANT.findall(file.read()):
