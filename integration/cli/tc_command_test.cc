@@ -67,6 +67,19 @@ TEST_F(TcCommandTest, Verify) {
   EXPECT_EQ(code_, ErrorCode::kCorruption);
 }
 
+TEST_F(TcCommandTest, VerifyFailsIfTheOldestFilesAreMissing) {
+  tc::LogOnDisk kept(1 << 30);
+  kept.Fill();
+  const std::string oldest = kept.Segments()[0];
+  ASSERT_TRUE(kept.storage().Remove(oldest).ok());
+  std::string text;
+  const Status status =
+      RunTcCommand(kept.storage(), {"tc", "verify", "/tc"}, {}, [&](std::string_view piece) { text.append(piece); });
+  EXPECT_EQ(status.code(), ErrorCode::kCorruption);
+  EXPECT_THAT(text, AllOf(HasSubstr("are missing, which were in " + oldest + "; redo starts at LSN "),
+                          HasSubstr("\ntc verify: DAMAGED, 1 finding\n")));
+}
+
 TEST_F(TcCommandTest, Dump) {
   const std::string all = Run({"tc", "dump", "/tc"});
   EXPECT_THAT(all, AllOf(StartsWith("segment log-"), HasSubstr(", table 1, key never = \"committed\"\n"),

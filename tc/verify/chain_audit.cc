@@ -30,6 +30,8 @@ void ChainAudit::OnSegment(const BlockHeader& header, const LogState& repeated) 
   const BlockHeader last = std::exchange(block_, header);
   if (first) {
     first_lsn_ = header.first_lsn;
+    first_segment_ = header.segment;
+    drawn_before_ = repeated.reserved;
     records_.emplace(first_lsn_);
     commits_.emplace(first_lsn_);
     state_ = repeated;
@@ -110,6 +112,7 @@ void ChainAudit::OnRecord(const LogRecord& record) {
         Find("S2", "the record at LSN ", lsn_.value, " says that the log before LSN ", record.trimmed.value,
              " may be gone, redo starts at LSN ", state_.redo_start.lsn.value);
       }
+      trimmed_ = std::max(trimmed_, record.trimmed);
       break;
     case RecordType::kReserveTimestamps:
       if (record.timestamp <= state_.reserved) {
@@ -261,8 +264,29 @@ void ChainAudit::ForgetLife() {
   timestamps_.clear();
 }
 
+// TRIMMED is durable before the first file goes, and stands above the cut, so whatever log there is holds the last one.
+void ChainAudit::CheckBeginning() {
+  if (counts_.segments == 0 || first_lsn_ <= trimmed_) return;
+  // Where redo starts before what is left a start is refused, with a sentence of its own.
+  if (state_.redo_start.lsn < first_lsn_) return;
+  const bool never = trimmed_ == kFirstLsn;
+  const std::string last = Concat(directory_, "/", SegmentName(first_segment_ - 1));
+  find_("S2", Concat(directory_, "/", SegmentName(first_segment_), " at offset 0: the log begins here, at LSN ",
+                     first_lsn_.value, ", but ",
+                     never ? "no record says that it was ever trimmed"
+                           : Concat("its records say that it was trimmed only up to LSN ", trimmed_.value),
+                     ": LSNs ", trimmed_.value, " to ", first_lsn_.value, " are missing, which were in ",
+                     !never               ? Concat(last, " and perhaps in files before it")
+                     : first_segment_ > 2 ? Concat(directory_, "/", SegmentName(1), " to ", last)
+                                          : last,
+                     "; redo starts at LSN ", state_.redo_start.lsn.value,
+                     ", so no update is lost, but whether transactions before timestamp ", drawn_before_.value,
+                     " were committed is answered as too old to know"));
+}
+
 void ChainAudit::OnEnd(const Cut& end, const Status& why) {
   ForgetLife();
+  CheckBeginning();
   end_ = end;
   why_ = why;
 }

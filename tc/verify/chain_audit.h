@@ -6,6 +6,8 @@
 //   X1  no commit below L follows a low-water record L
 //   S2  a redo start is where a record begins, not beyond itself; it and the stable positions never go back; the data components are
 //       known; no commit that began below it is beyond the stable positions
+//   S2  the log begins no later than it says it was trimmed; else its oldest files are missing. A start serves without them, as redo does not
+//       want them, and answers ids of their commits as too old to know
 //   D2  an end of epoch names the place where the log before it ended; durable LSNs never go back
 //
 // Memory: a bit for 4 bytes of log, one for each timestamp of a life, some bytes for each chunk whose commit has not been met.
@@ -84,6 +86,7 @@ class ChainAudit final : public ChainVisitor {
   void CheckRedoStart(const LogRecord& record);
   // No commit that began below the redo start lies beyond a stable position it was computed from.
   void CheckNothingIsCutOff(const RedoStart& start);
+  void CheckBeginning();
   void ForgetLife();
 
   const std::string directory_;
@@ -92,6 +95,9 @@ class ChainAudit final : public ChainVisitor {
   ChainCounts counts_;
   LogState state_;
   Lsn first_lsn_;
+  uint64_t first_segment_ = 0;
+  Timestamp drawn_before_;   // timestamps below it may have been drawn before first_lsn_
+  Lsn trimmed_ = kFirstLsn;  // the highest LSN that the log says it was trimmed to
   std::optional<Cut> end_;
   Status why_;
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,7 +24,8 @@ class LogOnDisk {
  public:
   static constexpr const char* kDirectory = "/tc";
 
-  LogOnDisk() = default;
+  // `keep_bytes`: so much of the log is kept beyond the redo start, as for outcomes.
+  explicit LogOnDisk(uint64_t keep_bytes = 0) : keep_bytes_(keep_bytes) {}
 
   void Fill() {
     for (int life = 1; life <= 3; ++life) Live(life);
@@ -32,7 +34,10 @@ class LogOnDisk {
   // One life more, of a dozen commits in several segments.
   void Live(int life) {
     RecoveredLog recovered;
-    const std::unique_ptr<RedoLog> log = MustOpen(Options(), *storage_, &recovered);
+    RedoLogOptions options = Options();
+    options.keep_time = std::chrono::hours(1);
+    options.keep_bytes = keep_bytes_;
+    const std::unique_ptr<RedoLog> log = MustOpen(options, *storage_, &recovered);
     const DcId dc(7);
     ASSERT_TRUE(log->AddKnownDc(dc, kNoDeadline).ok());
     uint64_t timestamp = recovered.first_timestamp.value;
@@ -99,6 +104,7 @@ class LogOnDisk {
     return log.AppendCommit(Timestamp(timestamp), updates);
   }
 
+  const uint64_t keep_bytes_;
   const std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
   AppendResult before_;
 };

@@ -4,6 +4,8 @@
 //   files     every segment from the oldest to the newest is there; headers and blocks: magic, version, own place, length, CRC-32C, the chain to
 //             the predecessor, epochs that never fall; every record decodes (recovery.h)
 //   the end   where the chain breaks and why; that what lies behind the break does not prove that more was durable (rule D2)
+//   the       whether the oldest files are missing, by the redo start (recovery.h) and by what the log says of its trims (rule S2)
+//   beginning
 //   records   what they say agrees with each other (chain_audit.h: D2, D3, D4, S2, X1)
 // What a start of tcd refuses is damage, and what it does not is none, but for what the records say, which a start does not look at.
 // A torn tail is no damage: nobody was told of what it held. (Rot in the last blocks cannot be told from that, rule D2.)

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/concat.h"
@@ -121,6 +124,65 @@ TEST_F(VerifyTest, AMissingOldestSegmentIsNoticed) {
   }
   EXPECT_GT(report.first_lsn, redo_start);
   EXPECT_THAT(ReportText(report), HasSubstr(Concat(", but redo starts at LSN ", redo_start.value)));
+}
+
+// The highest LSN that a log says it was trimmed to, and where the log begins.
+class Beginning final : public ChainVisitor {
+ public:
+  void OnSegment(const BlockHeader& header, const LogState& /*repeated*/) override {
+    if (!first_) first_ = header.first_lsn;
+  }
+  void OnBlock(const BlockHeader& /*header*/) override {}
+  void OnRecord(const LogRecord& record) override {
+    if (record.type == RecordType::kTrimmed) trimmed = std::max(trimmed, record.trimmed);
+  }
+  void OnEnd(const Cut& /*end*/, const Status& /*why*/) override {}
+  void OnBehind(const BlockHeader& /*header*/) override {}
+  Lsn first() const { return first_.value_or(kFirstLsn); }
+
+  Lsn trimmed = kFirstLsn;
+
+ private:
+  std::optional<Lsn> first_;
+};
+
+// Below the redo start the log is kept for outcomes. Files of that part are missing only if the log does not say that they were trimmed.
+void ExpectMissingFilesAreNamed(uint64_t keep_bytes, std::string_view why) {
+  LogOnDisk disk(keep_bytes);
+  disk.Fill();
+  const Lsn redo_start = Verify(disk.storage(), LogOnDisk::kDirectory).state.redo_start.lsn;
+  int missing = 0;
+  for (std::string last; const std::string& path : disk.Segments()) {
+    Beginning beginning;
+    if (!RecoverChain(disk.storage(), LogOnDisk::kDirectory, &beginning).ok()) break;  // redo starts in what is missing
+    const LogReport report = Verify(disk.storage(), LogOnDisk::kDirectory);
+    if (beginning.first() <= beginning.trimmed) {
+      EXPECT_TRUE(report.clean()) << ReportText(report);
+    } else {
+      ++missing;
+      EXPECT_EQ(report.damages, 1u);
+      EXPECT_THAT(
+          ReportText(report),
+          AllOf(HasSubstr(Concat("\nDAMAGED records (rule S2): ", path, " at offset 0: the log begins here, at LSN ",
+                                 beginning.first().value, ", but ", why)),
+                HasSubstr(Concat(": LSNs ", beginning.trimmed.value, " to ", beginning.first().value,
+                                 " are missing, which were in ")),
+                HasSubstr(last), HasSubstr(Concat("; redo starts at LSN ", redo_start.value, ", so no update is lost")),
+                EndsWith("tc verify: DAMAGED, 1 finding\n")));
+    }
+    last = path;
+    ASSERT_TRUE(disk.storage().Remove(path).ok());
+  }
+  EXPECT_GE(missing, 1);
+}
+
+TEST(VerifyBeginningTest, MissingOldestSegmentsOfALogThatWasNeverTrimmedAreNamed) {
+  ExpectMissingFilesAreNamed(1 << 30, "no record says that it was ever trimmed");
+}
+
+TEST(VerifyBeginningTest, MissingOldestSegmentsOfATrimmedLogAreNamed) {
+  ExpectMissingFilesAreNamed(6 * LogOnDisk::Options().segment_bytes,
+                             "its records say that it was trimmed only up to LSN ");
 }
 
 // The files that hold a log; others are spares, with whatever was in them before.
