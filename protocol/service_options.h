@@ -22,7 +22,7 @@ struct RpcServiceOptions {
   size_t max_streams = 16384;
   // The most open streams of one peer; 0: three quarters of the bound for all peers (at a DC: of the threads).
   size_t streams_per_peer = 0;
-  // A session without a request for this long is ended.
+  // A session, or a stream of one-shot transactions, that asks for nothing for so long is ended.
   Duration idle_session = std::chrono::hours(1);
 
   StreamQuota::Options open_streams() const {
@@ -30,6 +30,8 @@ struct RpcServiceOptions {
             .per_peer = std::min(max_streams, streams_per_peer != 0 ? streams_per_peer : max_streams * 3 / 4),
             // A quarter of the threads is left to the other peers, whatever this peer's streams wait for.
             .work_per_peer = std::max<size_t>(1, static_cast<size_t>(threads) * 3 / 4),
+            // One thread is for what does not block, one in sixteen for single calls (rpc_executor.h).
+            .work_in_all = std::max<size_t>(1, static_cast<size_t>(threads - threads / 16 - 1)),
             .in_all_flag = "--max_streams"};
   }
 

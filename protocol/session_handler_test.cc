@@ -430,6 +430,66 @@ TEST(IdleSessionsTest, SessionsOfOneConnectionThatWaitKeepNobodyOut) {
   }
 }
 
+// Without TLS each connection is a peer of its own.
+TEST(IdleSessionsTest, SessionsOfManyConnectionsThatWaitKeepNobodyOut) {
+  TellingRuntime runtime(RealRuntime());
+  testing::ScriptedTransactionService scripted(runtime);
+  std::atomic<int> waiting{0};
+  Event go;
+  scripted.before = [&](std::string_view call, Deadline) {
+    if (call == "begin") {
+      waiting.fetch_add(1);
+      go.Wait(runtime, kNoDeadline);
+    }
+    return Status::Ok();
+  };
+  constexpr int kThreads = 64, kSessions = 40;
+  // Of 59 threads: three quarters, three quarters of what is left, and one for each that comes when only a sixteenth is left.
+  constexpr int kAtWork[] = {40, 55, 56, 57};
+  GrpcTransactionServiceServer service(RealRuntime(), scripted, {.threads = kThreads});
+  RpcServerOptions options;
+  options.max_threads = kThreads;
+  auto server = RpcServer::Start(RealRuntime(), options, {service.service()});
+  ASSERT_TRUE(server.ok());
+  (*server)->SetServing(true);
+  auto peer = RpcPeer::Create("the server", "--server", (*server)->address(), nullptr, false);
+  struct Session {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderWriter<wire::SessionRequests, wire::SessionAnswers>> stream;
+  };
+  std::vector<std::unique_ptr<wire::TransactionService::Stub>> stubs;
+  std::vector<std::unique_ptr<Session>> sessions;
+  wire::SessionRequests message;
+  message.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+  message.add_requests()->mutable_begin();
+  for (const int at_work : kAtWork) {
+    stubs.push_back(wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort)));
+    for (int i = 0; i < kSessions; ++i) {
+      sessions.push_back(std::make_unique<Session>());
+      sessions.back()->stream = stubs.back()->Session(&sessions.back()->context);
+      ASSERT_TRUE(sessions.back()->stream->Write(message));
+    }
+    EXPECT_TRUE(testing::Eventually([&] { return waiting.load() >= at_work; })) << waiting.load();
+  }
+  const auto modest = wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  const auto stream = modest->Session(&context);
+  wire::SessionRequests open;
+  open.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
+  ASSERT_TRUE(stream->Write(open));
+  wire::SessionAnswers answers;
+  EXPECT_TRUE(stream->Read(&answers)) << "no thread is left for it";
+  go.Signal(runtime);
+  for (const auto& session : sessions) EXPECT_TRUE(session->stream->Read(&answers));
+  context.TryCancel();
+  (void)stream->Finish();
+  for (const auto& session : sessions) {
+    session->context.TryCancel();
+    (void)session->stream->Finish();
+  }
+}
+
 // One connection asks for as many streams as a connection may have, each of which only says `open`.
 TEST(IdleSessionsTest, IdleSessionsOfOneConnectionKeepNobodyOut) {
   Runtime& runtime = RealRuntime();

@@ -1,6 +1,8 @@
 #include "protocol/stream_quota.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,9 @@
 
 namespace deut {
 namespace {
+
+// At least so many peers find room in what is kept for those that have few at work, if it is that large.
+constexpr size_t kPeersOfKept = 8;
 
 std::string By(const std::string& flag) { return Concat(" (", flag, ")"); }
 
@@ -52,7 +57,8 @@ Status StreamQuota::Enter(std::string peer, Place* place) {
                       " are open, the most that one peer may have", By(options_.per_peer_flag),
                       "; close some, or try again later");
   }
-  if (const size_t share = ShareLocked(); of_peer->open >= share) {
+  const size_t share = ShareOf(options_.in_all, open_, options_.in_all / kKeptPart, kFew);
+  if (of_peer->open >= share) {
     return DEUT_ERROR(kResourceExhausted, of_peer->open, " ", options_.what, " of ", peer, " are open, and ", open_,
                       " of all peers; while only ", options_.in_all - open_, " of ", options_.in_all, " are free",
                       By(options_.in_all_flag), ", one peer may have ", share, "; close some, or try again later");
@@ -64,10 +70,17 @@ Status StreamQuota::Enter(std::string peer, Place* place) {
   return Status::Ok();
 }
 
-size_t StreamQuota::ShareLocked() const {
-  const size_t free = options_.in_all - open_;
-  if (free <= options_.in_all / kKeptPart) return kFew;
-  return std::max(kFew, kShareOfFree * free);
+size_t StreamQuota::ShareOf(size_t in_all, size_t taken, size_t kept, size_t few) {
+  const size_t free = in_all > taken ? in_all - taken : 0;
+  if (free <= kept) return few;
+  return std::max(few, std::min(free, SIZE_MAX / kShareOfFree) * kShareOfFree);
+}
+
+size_t StreamQuota::WorkShare(size_t working) const {
+  // Servers may have as few as a dozen threads; the last ones are for several peers all the same.
+  const size_t kept = std::max<size_t>(1, options_.work_in_all / kKeptPart);
+  const size_t few = std::clamp<size_t>(kept / kPeersOfKept, 1, kFew);
+  return std::min(options_.work_per_peer, ShareOf(options_.work_in_all, working, kept, few));
 }
 
 void StreamQuota::Leave(Peer* peer) {
@@ -76,36 +89,41 @@ void StreamQuota::Leave(Peer* peer) {
   if (--peer->open == 0) DEUT_CHECK(peers_.erase(std::string(peer->name)) == 1);
 }
 
-bool StreamQuota::Place::TryBeginWork() {
-  MutexLock lock(peer_->mutex);
-  if (peer_->working >= quota_->options_.work_per_peer) return false;
+bool StreamQuota::Place::TryBeginWorkLocked() {
+  size_t working = quota_->working_.load(std::memory_order_relaxed);
+  do {
+    if (peer_->working >= quota_->WorkShare(working)) return false;
+  } while (!quota_->working_.compare_exchange_weak(working, working + 1, std::memory_order_relaxed));
   ++peer_->working;
   return true;
+}
+
+bool StreamQuota::Place::TryBeginWork() {
+  MutexLock lock(peer_->mutex);
+  return TryBeginWorkLocked();
 }
 
 bool StreamQuota::Place::BeginWork(std::function<void()> resume) {
   MutexLock lock(peer_->mutex);
-  if (peer_->working >= quota_->options_.work_per_peer) {
-    peer_->waiting.push_back(std::move(resume));
-    return false;
-  }
-  ++peer_->working;
-  return true;
+  if (TryBeginWorkLocked()) return true;
+  peer_->waiting.push_back(std::move(resume));
+  return false;
 }
 
-// The place for work passes to the one that has waited longest.
+// Those that have waited longest go first.
 void StreamQuota::Place::EndWork() {
-  std::function<void()> resume;
+  std::array<std::function<void()>, kResumed> resumed;
+  size_t count = 0;
   {
     MutexLock lock(peer_->mutex);
-    if (peer_->waiting.empty()) {
-      --peer_->working;
-      return;
+    --peer_->working;
+    quota_->working_.fetch_sub(1, std::memory_order_relaxed);
+    while (count < kResumed && !peer_->waiting.empty() && TryBeginWorkLocked()) {
+      resumed[count++] = std::move(peer_->waiting.front());
+      peer_->waiting.pop_front();
     }
-    resume = std::move(peer_->waiting.front());
-    peer_->waiting.pop_front();
   }
-  resume();
+  for (size_t i = 0; i < count; ++i) resumed[i]();
 }
 
 size_t StreamQuota::open() {

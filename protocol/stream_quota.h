@@ -6,10 +6,17 @@
 //     leaves a quarter of what it has found.
 //   The last sixteenth of all is for peers that have fewer than kFew. So as many peers as a sixteenth holds kFew times over find room, whatever the
 //     others have opened before.
+// Peers share the places for work in the same way (BeginWork), because whatever a peer's requests wait for holds a thread each.
+//   A request that finds no place waits for the end of another one of its peer. A peer always gets at least one place, so there is one to end.
+//   When a peer's request ends, up to kResumed others of that peer begin, as far as its share allows by then: a peer that the others have left more
+//     room grows, and one whose share has become smaller shrinks.
+// *Counter-example without shares of work.* A bound for each peer alone leaves a quarter of the threads to the others. The peer's next connection,
+//   which is another peer without TLS, takes that, and nobody else is served while the requests of both wait.
 // Thread-safety: all methods from any thread. Ownership: outlives its places.
 #ifndef PROTOCOL_STREAM_QUOTA_H_
 #define PROTOCOL_STREAM_QUOTA_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -31,12 +38,14 @@ class StreamQuota {
   static constexpr size_t kShareOfFree = 3;
   static constexpr size_t kFew = 4;
   static constexpr size_t kKeptPart = 16;
+  static constexpr size_t kResumed = 2;
 
   struct Options {
     size_t in_all = 0;
     size_t per_peer = 0;
-    // At work at the same time, of one peer.
+    // At work at the same time, of one peer, and of all; when the latter are, a peer that has none still gets one.
     size_t work_per_peer = SIZE_MAX;
+    size_t work_in_all = SIZE_MAX;
     std::string what = "streams";
     // What sets the two, for the message of a refusal.
     std::string in_all_flag = "--max_threads";
@@ -65,7 +74,7 @@ class StreamQuota {
     Place& operator=(const Place&) = delete;
 
     // REQUIRES, of all three: it was entered.
-    // False: as many of the peer are at work as may be.
+    // False: as many of the peer are at work as may be, now.
     bool TryBeginWork();
     // True: it is at work. False: it will be when `resume` is called, on a thread that ends its own work and does not wait for this.
     bool BeginWork(std::function<void()> resume);
@@ -73,6 +82,7 @@ class StreamQuota {
 
    private:
     friend class StreamQuota;
+    bool TryBeginWorkLocked() DEUT_REQUIRES(peer_->mutex);
     StreamQuota* quota_ = nullptr;
     Peer* peer_ = nullptr;
   };
@@ -87,13 +97,16 @@ class StreamQuota {
 
  private:
   void Leave(Peer* peer);
-  // How many a peer may have at the moment, as far as the others leave it room.
-  size_t ShareLocked() const DEUT_REQUIRES(mutex_);
+  // How many of `in_all` a peer may have while all have `taken`, as far as the others leave it room. The last `kept` are for peers with fewer than
+  // `few`.
+  static size_t ShareOf(size_t in_all, size_t taken, size_t kept, size_t few);
+  size_t WorkShare(size_t working) const;
 
   const Options options_;
   Runtime& runtime_;
   Mutex mutex_;
   size_t open_ DEUT_GUARDED_BY(mutex_) = 0;
+  std::atomic<size_t> working_{0};  // of all peers; a count that orders nothing
   absl::flat_hash_map<std::string, std::unique_ptr<Peer>> peers_ DEUT_GUARDED_BY(mutex_);
 };
 

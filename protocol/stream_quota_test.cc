@@ -123,5 +123,48 @@ TEST(StreamQuotaTest, WhoHasManyAtWorkWaitsAndKeepsNobodyElseOut) {
   two.EndWork();
 }
 
+// Without TLS each connection is a peer, and each of its requests may wait for as long as it likes.
+TEST(StreamQuotaTest, AnyNumberOfPeersAtWorkLeavesThreadsForTheNextOne) {
+  const RpcServiceOptions options;
+  StreamQuota quota(RealRuntime(), options.open_streams());
+  const auto threads = static_cast<size_t>(options.threads);
+  std::vector<std::unique_ptr<StreamQuota::Place>> places;
+  std::vector<StreamQuota::Place*> at_work;
+  size_t resumed = 0, waiting = 0;
+  const auto begin = [&](const std::string& peer, size_t most) {
+    size_t begun = 0;
+    for (size_t i = 0; i < most; ++i) {
+      places.push_back(std::make_unique<StreamQuota::Place>());
+      StreamQuota::Place* const place = places.back().get();
+      EXPECT_TRUE(quota.Enter(peer, place).ok());
+      const bool at_once = place->BeginWork([&, place] {
+        ++resumed;
+        at_work.push_back(place);
+      });
+      if (at_once) at_work.push_back(place);
+      ++(at_once ? begun : waiting);
+    }
+    return begun;
+  };
+  EXPECT_GE(begin("greedy", 1024), threads * 2 / 3) << "one alone has most of them";
+  for (int i = 0; i < 4; ++i) EXPECT_GE(begin("greedy " + std::to_string(i), 400), StreamQuota::kFew);
+  EXPECT_EQ(begin("late", StreamQuota::kFew), StreamQuota::kFew);
+  // Streams have all threads but one, and one in sixteen.
+  EXPECT_LE(at_work.size(), threads - threads / 16 - 1);
+  // Whatever waits is resumed in the end, though the only one at work of its peer may end while others have all the rest.
+  EXPECT_GT(waiting, 0u);
+  const auto end_all = [&] {
+    while (!at_work.empty()) {
+      StreamQuota::Place* const place = at_work.back();
+      at_work.pop_back();
+      place->EndWork();
+    }
+  };
+  end_all();
+  EXPECT_EQ(resumed, waiting);
+  EXPECT_GE(begin("again", 1024), threads * 2 / 3) << "every place was given back";
+  end_all();
+}
+
 }  // namespace
 }  // namespace deut
