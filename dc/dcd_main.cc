@@ -52,7 +52,7 @@ Status Serve(Options& options, DaemonContext& context) {
   TellingRuntime runtime(context.runtime());
   StartingDataComponent component(options.component, runtime, std::move(claimed),
                                   /*on_failed=*/[] { kill(getpid(), SIGTERM); });
-  GrpcDataComponentService service(context.runtime(), component, ServiceOptionsOf(options.daemon));
+  GrpcDataComponentService service(context.runtime(), component, context.service_options());
   DEUT_RETURN_IF_ERROR(context.Serve(
       {service.service()}, [&](Deadline deadline) { return component.Health(deadline); }, details,
       /*stop=*/[&] { component.GiveUp(); }));

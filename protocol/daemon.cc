@@ -14,6 +14,7 @@
 #include "common/observe/log.h"
 #include "common/observe/log_file.h"
 #include "common/runtime/huge_pages.h"
+#include "common/runtime/thread_budget.h"
 #include "grpc/support/log.h"
 #include "protocol/endpoint.h"
 #include "protocol/health_watch.h"
@@ -77,7 +78,13 @@ Status Start(const std::string& name, const DaemonOptions& options, const std::f
     DEUT_ASSIGN_OR_RETURN(tls, DaemonTls::Load(runtime, options.tls, *storage));
   }
   DEUT_RETURN_IF_ERROR(CheckTransport("--listen", listen, tls != nullptr, options.insecure));
-  DaemonContext context(name, options, listen, runtime, std::move(storage), std::move(tls), descriptors);
+  DEUT_ASSIGN_OR_RETURN(const int request_threads, PlanRequestThreads(ThreadsLeft(), options.max_threads));
+  if (request_threads < options.max_threads) {
+    LogWarning(name, " has ", request_threads, " threads for requests, not ", options.max_threads,
+               " (--max_threads), because its control group leaves no more (pids.max)");
+  }
+  DaemonContext context(name, options, listen, runtime, std::move(storage), std::move(tls), descriptors,
+                        request_threads);
   Status status = body(context);
   const Status ended = context.ended();
   if (ended.ok()) return status;
@@ -126,27 +133,28 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
       "memory in transparent huge pages, which is faster: the process executes its program once more to have them");
 }
 
-RpcServiceOptions ServiceOptionsOf(const DaemonOptions& options) {
-  return {.threads = options.max_threads, .streams_per_peer = static_cast<size_t>(options.max_streams_per_peer)};
-}
-
 DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, const Address& listen, Runtime& runtime,
                              std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls,
-                             const DescriptorBudget& descriptors)
+                             const DescriptorBudget& descriptors, int request_threads)
     : name_(std::move(name)),
       options_(options),
       runtime_(runtime),
       storage_(std::move(storage)),
       tls_(std::move(tls)),
       descriptors_(descriptors),
+      request_threads_(request_threads),
       server_(std::make_unique<RpcServer>(runtime, RpcServerOptions{.listen = listen,
                                                                     .tls = this->tls(),
                                                                     .access = access(),
                                                                     .insecure = options.insecure,
-                                                                    .max_threads = options.max_threads,
+                                                                    .max_threads = request_threads,
                                                                     .connections = ConnectionsOf(options, descriptors),
                                                                     .handshake_timeout = options.handshake_timeout})),
       mutex_(runtime) {}
+
+RpcServiceOptions DaemonContext::service_options() const {
+  return {.threads = request_threads_, .streams_per_peer = static_cast<size_t>(options_.max_streams_per_peer)};
+}
 
 void DaemonContext::End(const Status& why) {
   {

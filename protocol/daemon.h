@@ -59,14 +59,12 @@ struct DaemonOptions {
 // Binds all of them; the defaults shown are what the fields hold.
 void AddDaemonFlags(FlagSet* flags, DaemonOptions* options);
 
-// What the daemon's service may hold for its peers.
-RpcServiceOptions ServiceOptionsOf(const DaemonOptions& options);
-
 // A started process: its storage and certificate.
 class DaemonContext {
  public:
   DaemonContext(std::string name, const DaemonOptions& options, const Address& listen, Runtime& runtime,
-                std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls, const DescriptorBudget& descriptors);
+                std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls, const DescriptorBudget& descriptors,
+                int request_threads);
 
   Runtime& runtime() { return runtime_; }
   Storage& storage() { return *storage_; }
@@ -75,6 +73,8 @@ class DaemonContext {
   std::shared_ptr<const AccessControl> access() const { return tls_ == nullptr ? nullptr : tls_->access(); }
   // How many files of data this process may keep open.
   uint64_t files() const { return descriptors_.files; }
+  // What the daemon's service may hold for its peers.
+  RpcServiceOptions service_options() const;
   // Runs the events of this process's streams to others.
   RpcEventLoop& events() { return *server_->executor(); }
 
@@ -100,6 +100,7 @@ class DaemonContext {
   const std::unique_ptr<Storage> storage_;
   const std::unique_ptr<DaemonTls> tls_;
   const DescriptorBudget descriptors_;
+  const int request_threads_;                // --max_threads, or what there are
   const std::unique_ptr<RpcServer> server_;  // started by Serve
   mutable Mutex mutex_;
   Status ended_ DEUT_GUARDED_BY(mutex_);

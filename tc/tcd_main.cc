@@ -63,7 +63,7 @@ Status Serve(Options& options, DaemonContext& context) {
   options.component.on_refused = [&context](const Status& status) { context.End(status); };
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<TransactionComponent> component,
                         TransactionComponent::Open(options.component, runtime, context.storage(), dc));
-  RpcServiceOptions service_options = ServiceOptionsOf(options.daemon);
+  RpcServiceOptions service_options = context.service_options();
   service_options.max_streams = static_cast<size_t>(options.max_streams);
   service_options.idle_session = options.idle_session;
   GrpcTransactionServiceServer service(context.runtime(), *component, service_options, context.access());

@@ -4,7 +4,7 @@ from cases import close_hard, others_are_served, rounds, waiting_sessions
 from cases.streams_never_send import PATHS, hold
 from daemons import Limits
 
-SLICE = False
+SLICE = True
 LIMITS = Limits(threads=150)
 SESSIONS, STREAMS, CONNECTIONS = 700, 800, 2
 # Waiting sessions take all threads that tcd gets. Silent streams hold none.

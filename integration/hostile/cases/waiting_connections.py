@@ -2,7 +2,7 @@
 
 from cases import waiting_sessions
 
-SLICE = False
+SLICE = True
 TARGETS = ("tcd",)
 CONNECTIONS, STREAMS = 4, 400
 LEAST = {"sessions": CONNECTIONS * STREAMS}
