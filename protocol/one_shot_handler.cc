@@ -25,6 +25,7 @@ void OneShotHandler::OnTaken() {
 }
 
 void OneShotHandler::OnRead(bool ok) {
+  idle_watch_.Stop();
   if (!ok) return workers_->ReadDone(false);
   message_->Swap(&incoming());
   Retain();
@@ -51,10 +52,17 @@ OneShotHandler::Posted OneShotHandler::Post(std::function<void()> work) {
   return comes ? Posted::kComes : Posted::kWhenFree;
 }
 
+bool OneShotHandler::EndIfIdle() {
+  return workers_->EndIfIdle(DEUT_ERROR(kUnavailable, "the stream of one-shot transactions has asked for nothing for ",
+                                        duration_cast<seconds>(host_.idle.limit()).count(),
+                                        " s (--idle_session_timeout) and was ended; a new one can be opened"));
+}
+
 void OneShotHandler::OnWritten(bool ok) { workers_->WriteDone(ok); }
 
 void OneShotHandler::StartRead(wire::OneShotCalls* message) {
   message_ = message;
+  idle_watch_.Start();
   RpcCall::StartRead();
 }
 

@@ -12,6 +12,7 @@
 #include "protocol/rpc_call.h"
 #include "protocol/stream_host.h"
 #include "protocol/stream_quota.h"
+#include "protocol/stream_watchdog.h"
 #include "protocol/transaction_service.grpc.pb.h"
 
 namespace deut {
@@ -28,7 +29,10 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
 
  private:
   OneShotHandler(const StreamHost& host, const Request& request)
-      : RpcCall(host.runtime, host.executor, host.writes), host_(host), request_(request) {}
+      : RpcCall(host.runtime, host.executor, host.writes),
+        host_(host),
+        request_(request),
+        idle_watch_(host.idle, [this] { return EndIfIdle(); }) {}
   ~OneShotHandler() override = default;
 
   void OnTaken() override;
@@ -38,6 +42,8 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   // Passes a message to the workers, on the thread that read it or on a posted one. The stream counts as at work
   // meanwhile.
   void Work();
+  // The watchdog's.
+  bool EndIfIdle();
 
   void StartRead(wire::OneShotCalls* message) override;
   void StartWrite(const wire::OneShotAnswers& message) override;
@@ -52,7 +58,8 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   StreamQuota::Place place_;
   std::unique_ptr<PeerService> service_;
   std::optional<OneShotWorkers> workers_;
-  wire::OneShotCalls* message_ = nullptr;  // the workers' message, into which the next read goes
+  wire::OneShotCalls* message_ = nullptr;  // where what is being read belongs
+  StreamWatchdog::Watch idle_watch_;       // last: its end waits until it is not being told
 };
 
 }  // namespace deut

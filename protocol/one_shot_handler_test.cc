@@ -279,5 +279,50 @@ TEST_F(OneShotFewThreadsTest, PeersThatTakeNoAnswersKeepNobodyFromBeingServedFor
   ExpectServes();
 }
 
+class IdleOneShotsTest : public OneShotHandlerTest {
+ protected:
+  IdleOneShotsTest() : OneShotHandlerTest({.idle_session = seconds(1)}) {}
+};
+
+TEST_F(IdleOneShotsTest, AStreamThatAsksForNothingIsEndedAndSaysSo) {
+  for (const bool opened : {true, false}) {
+    const auto client = opened ? Open() : Connect();
+    EXPECT_EQ(client->Next().ByteSizeLong(), 0u);
+    const grpc::Status end = client->Finish();
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_NE(end.error_message().find("--idle_session_timeout"), std::string::npos) << end.error_message();
+  }
+  ExpectServes();
+}
+
+// A call takes longer than the timeout, while the stream waits for the next message.
+TEST_F(IdleOneShotsTest, AStreamWithACallAtWorkIsNotIdle) {
+  scripted_.before = [&](std::string_view call, Deadline) {
+    if (call == "one_shot") runtime_.SleepUntil(runtime_.Now() + milliseconds(2500));
+    return Status::Ok();
+  };
+  const auto client = Open();
+  client->Add(1, {Put("k", "v")});
+  ASSERT_TRUE(client->Send());
+  const wire::OneShotAnswers answers = client->Next();
+  ASSERT_EQ(answers.answers_size(), 1);
+  EXPECT_TRUE(FromWire(answers.answers(0).answer().status()).ok());
+  EXPECT_EQ(client->Next().ByteSizeLong(), 0u);
+  EXPECT_EQ(client->Finish().error_code(), grpc::StatusCode::UNAVAILABLE) << "it was idle after that";
+}
+
+// Messages come at about the moment at which the stream is found idle: each is answered, or the stream has ended without a word about it.
+TEST_F(IdleOneShotsTest, MessagesBesideTheEndAreAnsweredOrNotRun) {
+  for (int round = 0; round < 6; ++round) {
+    const auto client = Open();
+    runtime_.SleepUntil(runtime_.Now() + milliseconds(950 + 60 * round));
+    client->Add(1, {Put("k", "v")});
+    if (!client->Send()) continue;
+    const wire::OneShotAnswers answers = client->Next();
+    if (answers.answers_size() == 1) EXPECT_TRUE(FromWire(answers.answers(0).answer().status()).ok());
+  }
+  ExpectServes();
+}
+
 }  // namespace
 }  // namespace deut

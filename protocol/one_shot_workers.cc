@@ -483,7 +483,20 @@ void OneShotWorkers::WriteDone(bool ok) {
   UnlockAndFinish();
 }
 
-// A thread that waits here runs nothing, so begun calls end first.
+bool OneShotWorkers::EndIfIdle(const Status& reason) {
+  {
+    MutexLock lock(mutex_);
+    const bool idle =
+        !over_ && reading_ && inside_ == 0 && queue_.empty() && ready_.empty() && !writing_ && unacknowledged_.empty();
+    if (!idle) return false;
+    EndLocked(reason);
+    finished_ = true;
+  }
+  stream_->End(reason);
+  return true;
+}
+
+// Who waits here runs nothing.
 void OneShotWorkers::AwaitRoomLocked() {
   while (!over_ && !RoomLocked()) {
     EndBegunLocked();

@@ -31,24 +31,19 @@
 //   running -> behind   before a wait. It starts to write the ready answers. If no other thread runs, and there is a queue or an
 //                       answer to acknowledge, it summons one. If there is nothing but to read, it starts to read.
 //   behind -> running   its call has ended.
-//   running -> acknowledging  the queue is empty, or this thread has run it for share_after; there are unacknowledged answers, and
-//                       no thread acknowledges. It announces this wait too, so it is behind; -> running when something is durable.
-//   running -> gone     there is nothing to do. It has started to read, unless a read is in flight.
-// Invariant: while there is something to do, a thread runs, or (at the limit of threads) a thread that is behind will
-// run.
-// A runner whose calls take long, while others wait in the queue, summons another thread, up to `parallel` at a time.
-// Answers: each worker gathers its own. They move to `ready_` before it waits or leaves, or when they are large. One
-// message is written at a time (writing_), so the parts of an answer keep their order; WriteDone starts the next. While
-// one is being written and much is ready, no thread reads or adds more. So the server stops reading from a peer that
-// does not take its answers.
-// Bounds:
-// - the threads of the stream, and of the executor;
-// - the queue holds the calls of one message;
-// - a thread holds back at most the calls that it examined together;
-// - while much is unacknowledged, no thread reads or adds more.
-// End: when the stream is over, no read or write is in flight and no thread is inside, Stream::End is called, once.
-// Thread-safety: any thread may call ReadDone and WriteDone. Ownership: borrows everything. After Stream::End nothing
-// of it is in use.
+//   running -> acknowledging  the queue is empty, or has been run for share_after; there is something unacknowledged, and nobody acknowledges. It
+//                       tells of this wait, too, so it is behind; -> running when something has become durable.
+//   running -> gone     there is nothing to do. It has started to read, unless somebody has.
+//   Invariant: while there is something to do, somebody runs, or (where no more threads are to be had) somebody is behind and will.
+//   A runner whose calls take long, while others wait in the queue, summons another, up to `parallel` at a time.
+// Answers: each worker gathers its own; they pass to `ready_` before it waits or goes, or when they are large. One message is being written at a
+//   time (writing_), so parts of an answer keep their order; WriteDone starts the next. While one is being written and much is ready, nobody reads
+//   or adds more: a peer that does not take its answers stops being read.
+// Bounds: threads of the stream, and of the executor; queued calls are those of one message; held back are those that a thread has
+//   looked at together; while much is unacknowledged nobody reads or adds more.
+// End: when the stream is over, nothing is being read or written and no thread is inside, Stream::End is called, once. EndIfIdle calls it during a
+//   read, which then ends without a message.
+// Thread-safety: ReadDone and WriteDone from any thread. Ownership: borrows everything; nothing is left behind when Stream::End is called.
 #ifndef PROTOCOL_ONE_SHOT_WORKERS_H_
 #define PROTOCOL_ONE_SHOT_WORKERS_H_
 
@@ -79,8 +74,8 @@ class OneShotWorkers {
     virtual void StartRead(wire::OneShotCalls* message) = 0;
     // WriteDone follows. The message can be reused at once.
     virtual void StartWrite(const wire::OneShotAnswers& message) = 0;
-    // No other call follows, and the workers may be destroyed afterwards. An error means that the peer has violated the
-    // protocol.
+    // Nothing follows but the end of a read (EndIfIdle); the workers may be gone afterwards. An error: the peer has sent what it must not, or nothing
+    // for too long.
     virtual void End(const Status& reason) = 0;
   };
 
@@ -119,6 +114,8 @@ class OneShotWorkers {
   void Start();
   void ReadDone(bool ok);
   void WriteDone(bool ok);
+  // Ends the stream if it does nothing but wait for a message. False: it does something else, or is over. Any thread.
+  bool EndIfIdle(const Status& reason);
 
  private:
   // A message in work. It is reused.

@@ -14,8 +14,8 @@ namespace deut {
 struct StreamHost {
   Runtime& runtime;
   RpcExecutor& executor;
-  StreamWatchdog& writes;  // cancels streams whose peer does not take its answers
-  StreamWatchdog& idle;    // ends sessions without requests
+  StreamWatchdog& writes;  // peers that take nothing
+  StreamWatchdog& idle;    // sessions, and streams of one-shots, that ask for nothing
   StreamQuota& streams;
   PeerServices& services;
 };

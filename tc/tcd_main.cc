@@ -89,7 +89,8 @@ int Main(int argc, char** argv) {
       "open sessions and streams of one-shot transactions of all clients; they hold a thread only while they work", 1,
       1 << 20);
   flags.Add("idle_session_timeout", &options.idle_session,
-            "a session whose client asks for nothing for so long is ended; the client opens another when it needs one");
+            "a session, or a stream of one-shot transactions, whose client asks for nothing for so long is ended; the "
+            "client opens another when it needs one");
   flags.Add("dc_streams", &options.dc_streams, "connections for point reads and short scans to the data component", 1,
             64);
   AddTcFlags(&flags, &options.component);
