@@ -128,11 +128,11 @@ TEST_F(DaemonRefusalsTest, TheFolderOfAnotherComponent) {
   const uint16_t dc_port = FreePort();
   Process dcd({ProgramAt("DCD"), Concat("--listen=127.0.0.1:", dc_port), Data("of_dc")}, directory_.Sub("of_dc.log"));
   ASSERT_NO_FATAL_FAILURE(await(dcd, "dcd serves"));
+  // While its owner lives, and after. (One that has a peer goes on writing.)
+  expect_refused("TCD", "of_dc", "is the folder of a data component");
   Process tcd({ProgramAt("TCD"), Listen(), Data("of_tc"), Concat("--dc=127.0.0.1:", dc_port)},
               directory_.Sub("of_tc.log"));
   ASSERT_NO_FATAL_FAILURE(await(tcd, "tcd serves"));
-  // While its owner lives, and after. (A living TC goes on making segments of its log.)
-  expect_refused("TCD", "of_dc", "is the folder of a data component");
   ExpectRefusal("DCD", {Listen(), Data("of_tc")}, HasSubstr("is the folder of a transaction component"));
   for (Process* const daemon : {&tcd, &dcd}) {
     daemon->Terminate();
