@@ -1,9 +1,10 @@
 #include "protocol/connection_table.h"
 
-#include <arpa/inet.h>
 #include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
-#include <cstring>
+#include <cstddef>
 #include <utility>
 
 #include "common/base/check.h"
@@ -26,31 +27,6 @@ bool HasSentNothing(int descriptor) {
 }
 
 }  // namespace
-
-PeerKey PeerKey::Of(const sockaddr_storage& name) {
-  PeerKey key;
-  if (name.ss_family == AF_INET) {
-    key.address.s6_addr[10] = key.address.s6_addr[11] = 0xff;
-    memcpy(&key.address.s6_addr[12], &reinterpret_cast<const sockaddr_in&>(name).sin_addr, 4);
-    key.counted = true;
-  } else if (name.ss_family == AF_INET6) {
-    key.address = reinterpret_cast<const sockaddr_in6&>(name).sin6_addr;
-    if (!IN6_IS_ADDR_V4MAPPED(&key.address)) memset(&key.address.s6_addr[8], 0, 8);
-    key.counted = true;
-  }
-  return key;
-}
-
-std::string PeerKey::ToString() const {
-  if (!counted) return "a local peer";
-  char text[INET6_ADDRSTRLEN] = {};
-  if (IN6_IS_ADDR_V4MAPPED(&address)) return inet_ntop(AF_INET, &address.s6_addr[12], text, sizeof(text));
-  return std::string(inet_ntop(AF_INET6, &address, text, sizeof(text))) + "/64";
-}
-
-bool operator==(const PeerKey& a, const PeerKey& b) {
-  return a.counted == b.counted && memcmp(&a.address, &b.address, sizeof(a.address)) == 0;
-}
 
 ConnectionTable::ConnectionTable(Runtime& runtime, ConnectionLimits limits)
     : runtime_(runtime), limits_(limits), mutex_(runtime) {}

@@ -1,7 +1,6 @@
 // ConnectionTable: the connections of a server, with the caps on them: how many there may be in all, and from one peer address.
 //
-// A peer is an IPv4 address, or the first 64 bits of an IPv6 address, because a host is usually given 2^64 of those. A connection of a Unix
-// socket has no peer address: only the cap on all holds.
+// A peer is an address (peer_key.h). A connection of a Unix socket has none: only the cap on all holds.
 // A peer that connects and never sends costs as much as a client. A client sends its first bytes at once. So silent connections, those without a byte
 // from their peers, make way for new ones: when the table is almost full the oldest silent ones of all peers are shut down, and when the
 // arriving peer has almost as many as one may have, the oldest silent ones of that peer. Nobody loses a connection because another peer has many.
@@ -9,40 +8,23 @@
 #ifndef PROTOCOL_CONNECTION_TABLE_H_
 #define PROTOCOL_CONNECTION_TABLE_H_
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/descriptor.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
+#include "protocol/peer_key.h"
 
 namespace deut {
 
 struct ConnectionLimits {
   size_t max_connections = 1024;
   size_t max_connections_per_peer = 1024;
-};
-
-// The address by which a peer is counted.
-struct PeerKey {
-  in6_addr address = {};  // an IPv4 address is mapped; of an IPv6 address the first half
-  bool counted = false;   // false: no address
-  static PeerKey Of(const sockaddr_storage& name);
-  std::string ToString() const;
-  friend bool operator==(const PeerKey& a, const PeerKey& b);
-  template <typename H>
-  friend H AbslHashValue(H h, const PeerKey& key) {
-    return H::combine(H::combine_contiguous(std::move(h), key.address.s6_addr, sizeof(key.address.s6_addr)),
-                      key.counted);
-  }
 };
 
 class ConnectionTable {

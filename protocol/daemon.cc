@@ -125,8 +125,8 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
       "of dcd, streams and calls; of both, one in sixteen is kept for single calls",
       16, 65536);
   flags->Add("max_streams_per_peer", &options->max_streams_per_peer,
-             "open streams of one peer: of a name in certificates, or without TLS of a connection; 0 = three quarters "
-             "of all: of --max_streams (tcd), of --max_threads (dcd)",
+             "open streams of one peer: of a name in certificates, or without TLS of an IPv4 address or a /64 of IPv6; "
+             "0 = three quarters of all: of --max_streams (tcd), of --max_threads (dcd)",
              0, 1 << 20);
   flags->Add(
       "huge_pages", &options->huge_pages,

@@ -29,7 +29,7 @@
 #include "common/base/descriptor.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "protocol/connection_table.h"
+#include "protocol/peer_key.h"
 
 namespace deut {
 

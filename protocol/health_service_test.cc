@@ -130,7 +130,10 @@ TEST(HealthServiceTest, WatchesAreLimitedAndTheirPlacesComeBack) {
     Watcher one_more(channel);
     EXPECT_EQ(one_more.Read(), -1);
     EXPECT_EQ(one_more.End(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_EQ(Watcher(*peer).Read(), 2) << "another peer watches";
+    Watcher on_another_connection(*peer);
+    EXPECT_EQ(on_another_connection.Read(), -1) << "its address is the same";
+    EXPECT_EQ(on_another_connection.End(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(Watcher(loopback.ChannelFrom("127.0.0.2")).Read(), 2) << "another peer watches";
     EXPECT_EQ(*testing::Health(*peer), 2);
   }
 }

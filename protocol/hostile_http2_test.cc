@@ -190,7 +190,8 @@ TEST_F(HostileHttp2Test, AFloodOfSettingsWithoutAReaderIsNotKeptInMemory) {
 // A peer that opens no window: nothing of an answer may be sent to it.
 class ZeroWindowPeer {
  public:
-  explicit ZeroWindowPeer(const Address& address) : socket_(testing::ConnectRaw(address)) {
+  explicit ZeroWindowPeer(const Address& address, const std::string& source = "127.0.0.2")
+      : socket_(testing::ConnectRaw(address, source)) {
     const std::string initial_window_0("\0\4\0\0\0\0", 6);
     EXPECT_TRUE(testing::SendRaw(
         socket_, Concat(testing::kHttp2Preface, Http2Frame(FrameType::kSettings, 0, 0, initial_window_0))));
@@ -253,7 +254,7 @@ class ZeroWindowTest : public ::testing::Test {
 TEST_F(ZeroWindowTest, AnswersThatAreNotTakenHoldNoThreadAndEndAfterAWhile) {
   constexpr int kCalls = 1000;
   const size_t most = kOptions.calls().per_peer;
-  ZeroWindowPeer one(loopback_.address()), two(loopback_.address());
+  ZeroWindowPeer one(loopback_.address()), two(loopback_.address(), "127.0.0.3");
   for (int i = 0; i < kCalls; ++i) ASSERT_TRUE(AskStatus(one) && AskStatus(two));
   ASSERT_TRUE(testing::Eventually([&] { return ran_ >= 2 * most; }));
   const auto stub = wire::TransactionService::NewStub(loopback_.Peer()->NewChannel(RpcTraffic::kShort));

@@ -14,7 +14,6 @@
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "gmock/gmock.h"
-#include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "protocol/convert_transaction_service.h"
 #include "protocol/grpc_transaction_service_server.h"
@@ -377,8 +376,9 @@ TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE) << "it was idle after that";
 }
 
-// One connection has as many sessions in waits as it may have threads: others are served, and it is too when they come back.
-TEST(IdleSessionsTest, SessionsOfOneConnectionThatWaitKeepNobodyOut) {
+// One host, without TLS, has as many sessions in waits as it may have threads, on more connections than one: others are served, and it is too when
+// they come back. Each connection was a peer, and two of them could have all threads.
+TEST(IdleSessionsTest, SessionsOfOneAddressThatWaitKeepNobodyOut) {
   TellingRuntime runtime(RealRuntime());
   testing::ScriptedTransactionService scripted(runtime);
   std::atomic<int> waiting{0};
@@ -397,8 +397,10 @@ TEST(IdleSessionsTest, SessionsOfOneConnectionThatWaitKeepNobodyOut) {
   ASSERT_TRUE(server.ok());
   (*server)->SetServing(true);
   auto peer = RpcPeer::Create("the server", "--server", (*server)->address(), nullptr, false);
-  const auto stub = wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort));
-  constexpr int kSessions = 20, kAtWork = 6;
+  constexpr int kSessions = 20, kAtWork = 6, kConnections = 4;
+  std::vector<std::unique_ptr<wire::TransactionService::Stub>> stubs;
+  for (int i = 0; i < kConnections; ++i)
+    stubs.push_back(wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort)));
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<grpc::ClientReaderWriter<wire::SessionRequests, wire::SessionAnswers>>> streams;
   wire::SessionRequests message;
@@ -406,11 +408,12 @@ TEST(IdleSessionsTest, SessionsOfOneConnectionThatWaitKeepNobodyOut) {
   message.add_requests()->mutable_begin();
   for (int i = 0; i < kSessions; ++i) {
     contexts.push_back(std::make_unique<grpc::ClientContext>());
-    streams.push_back(stub->Session(contexts.back().get()));
+    streams.push_back(stubs[static_cast<size_t>(i % kConnections)]->Session(contexts.back().get()));
     ASSERT_TRUE(streams.back()->Write(message));
   }
   EXPECT_TRUE(testing::Eventually([&] { return waiting.load() == kAtWork; }));
-  const auto modest = wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort));
+  const auto modest =
+      wire::TransactionService::NewStub(testing::Loopback::ChannelFrom("127.0.0.2", (*server)->address()));
   grpc::ClientContext context;
   const auto stream = modest->Session(&context);
   wire::SessionRequests open;
@@ -430,68 +433,8 @@ TEST(IdleSessionsTest, SessionsOfOneConnectionThatWaitKeepNobodyOut) {
   }
 }
 
-// Without TLS each connection is a peer of its own.
-TEST(IdleSessionsTest, SessionsOfManyConnectionsThatWaitKeepNobodyOut) {
-  TellingRuntime runtime(RealRuntime());
-  testing::ScriptedTransactionService scripted(runtime);
-  std::atomic<int> waiting{0};
-  Event go;
-  scripted.before = [&](std::string_view call, Deadline) {
-    if (call == "begin") {
-      waiting.fetch_add(1);
-      go.Wait(runtime, kNoDeadline);
-    }
-    return Status::Ok();
-  };
-  constexpr int kThreads = 64, kSessions = 40;
-  // Of 59 threads: three quarters, three quarters of what is left, and one for each that comes when only a sixteenth is left.
-  constexpr int kAtWork[] = {40, 55, 56, 57};
-  GrpcTransactionServiceServer service(RealRuntime(), scripted, {.threads = kThreads});
-  RpcServerOptions options;
-  options.max_threads = kThreads;
-  auto server = RpcServer::Start(RealRuntime(), options, {service.service()});
-  ASSERT_TRUE(server.ok());
-  (*server)->SetServing(true);
-  auto peer = RpcPeer::Create("the server", "--server", (*server)->address(), nullptr, false);
-  struct Session {
-    grpc::ClientContext context;
-    std::unique_ptr<grpc::ClientReaderWriter<wire::SessionRequests, wire::SessionAnswers>> stream;
-  };
-  std::vector<std::unique_ptr<wire::TransactionService::Stub>> stubs;
-  std::vector<std::unique_ptr<Session>> sessions;
-  wire::SessionRequests message;
-  message.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
-  message.add_requests()->mutable_begin();
-  for (const int at_work : kAtWork) {
-    stubs.push_back(wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort)));
-    for (int i = 0; i < kSessions; ++i) {
-      sessions.push_back(std::make_unique<Session>());
-      sessions.back()->stream = stubs.back()->Session(&sessions.back()->context);
-      ASSERT_TRUE(sessions.back()->stream->Write(message));
-    }
-    EXPECT_TRUE(testing::Eventually([&] { return waiting.load() >= at_work; })) << waiting.load();
-  }
-  const auto modest = wire::TransactionService::NewStub((*peer)->NewChannel(RpcTraffic::kShort));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-  const auto stream = modest->Session(&context);
-  wire::SessionRequests open;
-  open.add_requests()->mutable_open()->set_protocol_version(kProtocolVersion);
-  ASSERT_TRUE(stream->Write(open));
-  wire::SessionAnswers answers;
-  EXPECT_TRUE(stream->Read(&answers)) << "no thread is left for it";
-  go.Signal(runtime);
-  for (const auto& session : sessions) EXPECT_TRUE(session->stream->Read(&answers));
-  context.TryCancel();
-  (void)stream->Finish();
-  for (const auto& session : sessions) {
-    session->context.TryCancel();
-    (void)session->stream->Finish();
-  }
-}
-
-// One connection asks for as many streams as a connection may have, each of which only says `open`.
-TEST(IdleSessionsTest, IdleSessionsOfOneConnectionKeepNobodyOut) {
+// One host, without TLS, asks on two connections for as many streams as one connection may have, each of which only says `open`.
+TEST(IdleSessionsTest, IdleSessionsOfOneAddressKeepNobodyOut) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedTransactionService scripted(runtime);
   constexpr size_t kLimit = 768;
@@ -521,28 +464,24 @@ TEST(IdleSessionsTest, IdleSessionsOfOneConnectionKeepNobodyOut) {
     client.context.TryCancel();
     (void)client.stream->Finish();
   };
-  // Each stub with a connection of its own.
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto stub = [&] {
-    return wire::TransactionService::NewStub(
-        grpc::CreateCustomChannel(loopback.address().ToString(), grpc::InsecureChannelCredentials(), arguments));
+  const auto stub_from = [&](const char* source) {
+    return wire::TransactionService::NewStub(loopback.ChannelFrom(source));
   };
-  const auto greedy = stub();
+  const auto greedy = stub_from("127.0.0.1"), second_of_greedy = stub_from("127.0.0.1");
   std::vector<std::unique_ptr<Client>> idle;
   size_t refused = 0;
   for (int i = 0; i < kMaxStreamsPerConnection - 1; ++i) {
-    idle.push_back(connect(*greedy));
+    idle.push_back(connect(i % 2 == 0 ? *greedy : *second_of_greedy));
     const grpc::Status& status = idle.back()->refused;
     if (status.ok()) continue;
     ++refused;
     EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_THAT(status.error_message(), HasSubstr(std::to_string(kLimit) + " streams of ipv4:127.0.0.1:"));
+    EXPECT_THAT(status.error_message(), HasSubstr(std::to_string(kLimit) + " streams of 127.0.0.1 "));
     EXPECT_THAT(status.error_message(), HasSubstr("--max_streams_per_peer"));
   }
   EXPECT_EQ(refused, kMaxStreamsPerConnection - 1 - kLimit);
 
-  const auto modest = stub();
+  const auto modest = stub_from("127.0.0.2");
   const auto client = connect(*modest);
   EXPECT_TRUE(client->refused.ok()) << client->refused.error_message();
   {

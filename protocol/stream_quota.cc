@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "grpcpp/security/auth_context.h"
+#include "protocol/peer_key.h"
 
 namespace deut {
 namespace {
@@ -35,8 +36,7 @@ std::string StreamQuota::PeerOf(const grpc::ServerContextBase& context) {
       if (!names.empty()) return Concat("certificate ", std::string(names.front().data(), names.front().size()));
     }
   }
-  // With the port of the connection.
-  return context.peer();
+  return PeerKey::OfRpc(context.peer()).ToString();
 }
 
 Status StreamQuota::Enter(const grpc::ServerContextBase& context, Place* place) {

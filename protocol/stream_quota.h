@@ -1,6 +1,7 @@
 // StreamQuota: how many streams (or single calls) of a server may be open, in all and by one peer, so that no peer keeps the others out; and how many
 // streams of one peer may be at work, each with a thread, at the same time. One more stream is refused; one more that has something to do waits.
-// A peer is the name in its certificate, whatever its connections; without TLS it is a connection. All clients of a Unix socket are one peer.
+// A peer is the name in its certificate, whatever its connections. Without TLS it is the address of its host, again whatever its connections
+//   (peer_key.h): hosts behind one proxy or NAT are one peer there, and so are all clients of a Unix socket.
 // Peers share the whole so that a new one always finds room (Enter):
 //   A peer may open one more while it has fewer than kShareOfFree times what is free, so the first may have three quarters, and each later one
 //     leaves a quarter of what it has found.

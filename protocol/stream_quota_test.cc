@@ -71,7 +71,7 @@ TEST(StreamQuotaTest, SingleCallsOfOnePeerLeaveRoomForOthers) {
   EXPECT_TRUE(quota.Enter("modest", &other).ok());
 }
 
-// Greedy peers come one after the other, and each takes what it is given. Without TLS each connection is a peer, so they are cheap.
+// Greedy peers come one after the other, and each takes what it is given. Without TLS a network of many hosts has many of them.
 TEST(StreamQuotaTest, AnyNumberOfGreedyPeersLeavesAFewForTheNextOne) {
   constexpr size_t kInAll = 16384;
   StreamQuota quota(RealRuntime(), {.in_all = kInAll, .per_peer = kInAll * 3 / 4});

@@ -2,6 +2,8 @@
 #ifndef PROTOCOL_TESTING_LOOPBACK_H_
 #define PROTOCOL_TESTING_LOOPBACK_H_
 
+#include <fcntl.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,10 +11,12 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/descriptor.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
+#include "grpcpp/create_channel_posix.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "gtest/gtest.h"
@@ -20,6 +24,7 @@
 #include "protocol/endpoint.h"
 #include "protocol/rpc_peer.h"
 #include "protocol/rpc_server.h"
+#include "protocol/testing/raw_socket.h"
 #include "protocol/tls_keys.h"
 
 namespace deut::testing {
@@ -57,6 +62,17 @@ class Loopback {
     auto peer = RpcPeer::Create("the server", "--server", server_address_, KeysOf(std::move(tls)), /*insecure=*/false);
     DEUT_CHECK(peer.ok());
     return std::move(peer).value();
+  }
+
+  // A client on a connection of its own from `source`, one of 127.0.0.0/8: without TLS another peer than those of other addresses. The channel
+  // does not connect again.
+  static std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& source, const Address& server) {
+    Descriptor socket = ConnectRaw(server, source);
+    DEUT_CHECK(socket.valid() && fcntl(socket.get(), F_SETFL, O_NONBLOCK) == 0);
+    return grpc::CreateInsecureChannelFromFd(server.ToString(), socket.Release());
+  }
+  std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& source) const {
+    return ChannelFrom(source, server_address_);
   }
 
   static std::shared_ptr<TlsKeys> KeysOf(std::shared_ptr<const TlsIdentity> identity) {
@@ -97,11 +113,11 @@ class Loopback {
 
 // What the standard health service (grpc.health.v1) says of the whole server: 1 serving, 2 not serving; or how the call failed. Its
 // messages are a string and a number, so they need no generated code here.
-inline Result<int> Health(const RpcPeer& peer) {
+inline Result<int> Health(const RpcPeer& peer, std::shared_ptr<grpc::Channel> channel) {
   grpc::ClientContext context;
   context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));
   grpc::CompletionQueue queue;
-  grpc::GenericStub stub(peer.NewChannel(RpcTraffic::kShort));
+  grpc::GenericStub stub(std::move(channel));
   const auto call =
       stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(nullptr, 0), &queue);
   call->StartCall();
@@ -119,6 +135,7 @@ inline Result<int> Health(const RpcPeer& peer) {
   DEUT_CHECK(answer.DumpToSingleSlice(&bytes).ok() && bytes.size() == 2 && bytes.begin()[0] == 8);
   return int{bytes.begin()[1]};
 }
+inline Result<int> Health(const RpcPeer& peer) { return Health(peer, peer.NewChannel(RpcTraffic::kShort)); }
 
 // Waits until `condition` holds; false after 20 s.
 inline bool Eventually(const std::function<bool()>& condition) {

@@ -41,7 +41,7 @@ Got ReceiveSome(const Descriptor& socket, MonotonicTime end, std::string* receiv
 
 }  // namespace
 
-Descriptor ConnectRaw(const Address& address) {
+Descriptor ConnectRaw(const Address& address, const std::string& source) {
   sockaddr_storage name{};
   socklen_t bytes = 0;
   if (address.is_unix()) {
@@ -64,7 +64,16 @@ Descriptor ConnectRaw(const Address& address) {
     }
   }
   Descriptor socket(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid() || connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0) return {};
+  if (!socket.valid()) return {};
+  if (!source.empty()) {
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    if (inet_pton(AF_INET, source.c_str(), &from.sin_addr) != 1 ||
+        bind(socket.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)) != 0) {
+      return {};
+    }
+  }
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0) return {};
   return socket;
 }
 

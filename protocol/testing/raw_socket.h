@@ -13,8 +13,9 @@
 
 namespace deut::testing {
 
-// A connected socket; not valid if nobody accepts. Addresses of TCP are numbers or localhost.
-Descriptor ConnectRaw(const Address& address);
+// A connected socket; not valid if nobody accepts. Addresses of TCP are numbers or localhost. `source` is the IPv4 address that the connection
+// comes from, one of 127.0.0.0/8, each of which is a peer of its own to a server without TLS; empty: the system chooses.
+Descriptor ConnectRaw(const Address& address, const std::string& source = {});
 // False if the peer has closed, or does not take it all within `limit`.
 bool SendRaw(const Descriptor& socket, std::string_view bytes, Duration limit = seconds(10));
 // True if the peer ends the connection within `limit`. What it sends meanwhile is appended to `received`, if there is one.
