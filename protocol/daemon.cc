@@ -39,6 +39,9 @@ void PrepareSignals() {
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
 
+// For requests.
+constexpr int kLeastThreads = 16;
+
 // How often certificates and rights are looked at; a change is taken up at the second look that finds it.
 constexpr Duration kLookForChanges = seconds(2);
 
@@ -65,12 +68,18 @@ ConnectionLimits ConnectionsOf(const DaemonOptions& options, const DescriptorBud
           .max_connections_per_peer = per_peer != 0 ? per_peer : std::max<uint64_t>(descriptors.connections / 2, 1)};
 }
 
-Status Start(const std::string& name, const DaemonOptions& options, const std::function<Status(DaemonContext&)>& body,
+Status Start(const std::string& name, DaemonOptions& options, const std::function<Status(DaemonContext&)>& body,
              DaemonExit* exit) {
   Runtime& runtime = RealRuntime();
   DEUT_ASSIGN_OR_RETURN(const uint64_t limit, RaiseDescriptorLimit());
   DEUT_ASSIGN_OR_RETURN(const DescriptorBudget descriptors,
                         PlanDescriptors(limit, options.descriptors, static_cast<uint64_t>(options.max_connections)));
+  DEUT_ASSIGN_OR_RETURN(const ThreadBudget threads, PlanThreads(ReadThreadLimit(), options.max_threads, kLeastThreads));
+  if (threads.requests < options.max_threads) {
+    LogWarning(name, " has ", threads.requests, " threads for requests instead of --max_threads=", options.max_threads,
+               ": ", threads.lowered_by, " leaves no more beside ", kThreadReserve, " in reserve");
+    options.max_threads = threads.requests;
+  }
   DEUT_ASSIGN_OR_RETURN(const Address listen, Address::Parse("--listen", options.listen));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Storage> storage, NewSystemStorage(options.io, runtime));
   std::unique_ptr<DaemonTls> tls;
@@ -123,7 +132,7 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
       "max_threads", &options->max_threads,
       "threads for the peers' requests: of tcd, requests in work at once, of which one client may have three quarters; "
       "of dcd, streams and calls; of both, one in sixteen is kept for single calls",
-      16, 65536);
+      kLeastThreads, 65536);
   flags->Add("max_streams_per_peer", &options->max_streams_per_peer,
              "open streams of one peer: of a name in certificates, or without TLS of an IPv4 address or a /64 of IPv6; "
              "0 = three quarters of all: of --max_streams (tcd), of --max_threads (dcd)",
@@ -241,7 +250,7 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
   return ended();
 }
 
-int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, const DaemonOptions& options,
+int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body) {
   gpr_set_log_function(LogFromRpc);
   PrepareSignals();

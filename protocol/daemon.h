@@ -108,7 +108,8 @@ class DaemonContext {
 
 // Parses, sees to huge pages (which may execute the program anew), checks, runs `body`. Answers a DaemonExit, whose reason is in the log, and on
 // the standard error that the process was started with.
-int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, const DaemonOptions& options,
+// `options` gets fewer threads than the flags ask for where the system does not let the process have as many (thread_budget.h).
+int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body);
 
 }  // namespace deut

@@ -31,6 +31,7 @@ void RpcExecutor::Start() {
   {
     MutexLock lock(mutex_);
     SummonLocked();
+    EnsureSpareLocked();
   }
   look_ = runtime_.StartThread("rpc-look", [this] { Look(); });
 }
@@ -58,8 +59,8 @@ void RpcExecutor::Stop() {
 bool RpcExecutor::Post(std::function<void()> work) {
   MutexLock lock(mutex_);
   work_.push_back(std::move(work));
-  // Who runs what could block comes to it afterwards.
-  if (!RoomLocked()) return busy_ > blocked_;
+  // A thread that runs what could block comes to it afterwards.
+  if (!RoomLocked() || !EnsureSpareLocked()) return busy_ > blocked_;
   const bool enough = ActiveLocked() != 0 && running_ >= options_.parallel;
   return enough || SummonLocked() || ActiveLocked() != 0;
 }
@@ -68,7 +69,7 @@ void RpcExecutor::PostSingle(std::function<void()> work) {
   MutexLock lock(mutex_);
   singles_.push_back(std::move(work));
   // Without room all threads that may block are busy; the first one that no longer is comes to it.
-  if (!RoomForSingleLocked()) return;
+  if (!RoomForSingleLocked() || !EnsureSpareLocked()) return;
   if (ActiveLocked() == 0 || running_ < options_.parallel) SummonLocked();
 }
 
@@ -114,24 +115,34 @@ RpcExecutor::Counts RpcExecutor::counts() {
 
 // The one that came to rest last: its stack is the likeliest to be in a cache.
 bool RpcExecutor::SummonLocked() {
-  if (!resting_.empty()) {
-    Self* const self = resting_.back();
-    resting_.pop_back();
-    self->summoned = true;
-    ++running_;
-    ++summons_;
-    self->summons.NotifyOne(runtime_);
-    return true;
-  }
-  if (threads_ >= options_.threads) return false;
-  ++threads_;
+  if (resting_.empty() && !AddRestingLocked()) return false;
+  Self* const self = resting_.back();
+  resting_.pop_back();
+  self->summoned = true;
   ++running_;
   ++summons_;
+  self->summons.NotifyOne(runtime_);
+  return true;
+}
+
+bool RpcExecutor::EnsureSpareLocked() {
+  // The caller's thread, or the one that will come to the work, is itself one of those that run nothing that could block. A queue that has ended
+  // has no more events, and an executor of one thread has no spare at any time.
+  return threads_ - busy_ >= 2 || ended_ || options_.threads == 1 || AddRestingLocked();
+}
+
+bool RpcExecutor::AddRestingLocked() {
+  if (threads_ >= options_.threads) return false;
+  // Each attempt maps a stack, and a loaded server makes one for each event.
+  if (no_thread_before_ != MonotonicTime() && runtime_.Now() < no_thread_before_) return false;
   auto owned = std::make_unique<Self>();
   Self* const self = owned.get();
   selves_.push_back(std::move(owned));
   try {
     self->thread = runtime_.StartThread("rpc", [this, self] { Run(self); });
+    ++threads_;
+    resting_.push_back(self);
+    no_thread_before_ = MonotonicTime();
     return true;
   } catch (const std::system_error&) {
     // The standard library has no other way to say that the system has no thread to spare. Elsewhere that ends the process; here peers decide how
@@ -139,10 +150,8 @@ bool RpcExecutor::SummonLocked() {
   }
   // As if `threads` were all there are. The thread that looks asks again as long as something waits.
   selves_.pop_back();
-  --threads_;
-  --running_;
-  --summons_;
   ++shortages_;
+  no_thread_before_ = runtime_.Now() + kPauseAfterShortage;
   if (const std::optional<uint64_t> unlogged = shortage_pace_.Event(runtime_.Now())) {
     LogWarning("the system has no thread to spare for calls of peers; ", threads_, " are at work or at rest (",
                *unlogged, " more such failures since the last such line)");
@@ -154,9 +163,9 @@ void RpcExecutor::Run(Self* self) {
   current_ = self;
   MutexLock lock(mutex_);
   DEUT_CHECK(pthread_getcpuclockid(pthread_self(), &self->clock) == 0);
-  self->alone_since = runtime_.Now();
+  AwaitSummonsLocked(self);
   for (;;) {
-    if (WorkWaitsLocked()) {
+    if (WorkWaitsLocked() && EnsureSpareLocked()) {
       WorkLocked(self);
     } else if (leader_ == nullptr && !ended_) {
       ended_ = !LeadLocked(self);
@@ -234,7 +243,7 @@ bool RpcExecutor::LeadLocked(Self* self) {
   }
   auto* const event = static_cast<RpcEvent*>(tag);
   const bool may_block = event->MayBlock();
-  if (may_block && !RoomLocked()) {
+  if (may_block && (!RoomLocked() || !EnsureSpareLocked())) {
     work_.emplace_back([event, ok] { event->Done(ok); });
     return true;
   }
@@ -257,11 +266,15 @@ void RpcExecutor::OverLocked(Self* self) {
 bool RpcExecutor::RestLocked(Self* self) {
   if (ended_ || resting_.size() >= kResting) return false;
   --running_;
-  resting_.push_back(self);
   self->summoned = false;
+  resting_.push_back(self);
+  AwaitSummonsLocked(self);
+  return true;
+}
+
+void RpcExecutor::AwaitSummonsLocked(Self* self) {
   while (!self->summoned) self->summons.Wait(mutex_);
   self->alone_since = runtime_.Now();
-  return true;
 }
 
 bool RpcExecutor::LeaderComputesLocked(Duration passed) {
@@ -295,7 +308,7 @@ void RpcExecutor::Look() {
       leader_ = nullptr;
       ++replaced_;
     }
-    const bool waited_for = WorkWaitsLocked() || (leader_ == nullptr && !ended_);
+    const bool waited_for = (WorkWaitsLocked() && EnsureSpareLocked()) || (leader_ == nullptr && !ended_);
     if (computes || (waited_for && events == events_)) SummonLocked();
     busy = computes || events != events_;
     events = events_;

@@ -10,9 +10,12 @@
 //   running    runs an event or posted work. running -> leading when it is over and nobody leads; running -> resting when somebody does.
 //   blocked    the event it runs has told that it blocks. running -> blocked; blocked -> running when the event is over.
 //   resting    waits to be summoned: -> running. A thread that finds kResting others at rest ends instead.
-// Invariant: somebody leads, or is running and will lead. Whoever stops running summons another if he was the last (BeforeBlocking).
+// Invariant: a thread leads, or is running and will lead. A thread that stops running summons another if it was the last (BeforeBlocking).
 // The last thread runs nothing that could block: threads may wait for what only another event brings (a peer that takes what was written, a
 //   watchdog's cut), so one always has to be there to run it. Events that could block, and posted work, wait while all others are at such.
+// The system may give fewer threads than `threads`. So an event that could block, or posted work, runs only while another thread exists that runs
+//   nothing of the kind, the spare. If the system gives no thread for that, the event waits like one beyond the limit; a thread whose event is over,
+//   or the thread that looks once the system gives one again, runs it.
 // Single calls (PostSingle) have `kept` threads more than events and posted work: whatever streams wait for, status and outcomes can be asked for.
 // Who shares. One thread at a time suffices while events are short and few. A thread that has run events for `share_after` without ever having had to
 //   wait for one summons another, up to `parallel`. A thread of its own (rpc-look) looks, often while there is much to do, for two things that keep
@@ -72,6 +75,8 @@ class RpcExecutor : public RpcEventLoop {
     Duration share_after = microseconds(50);
   };
   static constexpr size_t kResting = 16;
+  // Without an attempt to start a thread, once the system has not given one.
+  static constexpr Duration kPauseAfterShortage = milliseconds(10);
   // Between two looks: while events come, and while none do.
   static constexpr Duration kLook = milliseconds(2);
   static constexpr Duration kLookAtRest = milliseconds(50);
@@ -90,7 +95,8 @@ class RpcExecutor : public RpcEventLoop {
   // Waits until there are no calls of a server. REQUIRES: it has shut down.
   void AwaitNoCalls();
 
-  // Runs it soon on one of the threads. False: all threads that may block are blocked, so it runs when one of them no longer is.
+  // Runs it soon on one of the threads. False: all threads that may block are blocked, or the system gives no spare, so it runs when one of them no
+  // longer is, or there is a spare.
   bool Post(std::function<void()> work);
   // The same for a single call, which has the kept threads, too.
   void PostSingle(std::function<void()> work);
@@ -130,7 +136,9 @@ class RpcExecutor : public RpcEventLoop {
     std::unique_ptr<Thread> thread;
   };
 
+  // Begins at rest.
   void Run(Self* self);
+  void AwaitSummonsLocked(Self* self) DEUT_REQUIRES(mutex_);
   // Waits for an event and runs it. False: the queue has ended.
   bool LeadLocked(Self* self) DEUT_REQUIRES(mutex_);
   void PauseAfterFailure();
@@ -142,10 +150,15 @@ class RpcExecutor : public RpcEventLoop {
   bool RoomForSingleLocked() const DEUT_REQUIRES(mutex_) { return busy_ < std::max(1, options_.threads - 1); }
   bool SingleWaitsLocked() const DEUT_REQUIRES(mutex_) { return !singles_.empty() && RoomForSingleLocked(); }
   bool WorkWaitsLocked() const DEUT_REQUIRES(mutex_) { return SingleWaitsLocked() || (!work_.empty() && RoomLocked()); }
+  // A thread that runs nothing that could block may begin to: another such thread exists, is started here, or is not needed. False: the system gives
+  // none.
+  bool EnsureSpareLocked() DEUT_REQUIRES(mutex_);
   // The thread's event, or its work, is over.
   void OverLocked(Self* self) DEUT_REQUIRES(mutex_);
   // False: there are no more.
   bool SummonLocked() DEUT_REQUIRES(mutex_);
+  // Starts a thread, which rests. False: there are `threads`, or the system gives none.
+  bool AddRestingLocked() DEUT_REQUIRES(mutex_);
   // Threads that come by themselves to work that is posted.
   int ActiveLocked() const DEUT_REQUIRES(mutex_) { return running_ - waiting_; }
   void Look();
@@ -178,6 +191,7 @@ class RpcExecutor : public RpcEventLoop {
   uint64_t failures_ DEUT_GUARDED_BY(mutex_) = 0;
   LogPace failure_pace_{seconds(1)};
   uint64_t shortages_ DEUT_GUARDED_BY(mutex_) = 0;
+  MonotonicTime no_thread_before_ DEUT_GUARDED_BY(mutex_);  // the end of the pause after a shortage
   LogPace shortage_pace_{seconds(1)};
   // Of the look before.
   Self* looked_at_ DEUT_GUARDED_BY(mutex_) = nullptr;

@@ -42,14 +42,20 @@ class NoLookRuntime final : public Runtime {
   void Yield() override { RealRuntime().Yield(); }
 };
 
-// The system has no thread to spare as long as a test says so.
+// The system gives an executor as many threads as a test says. The thread that looks after them is not one of those.
 class ThreadlessRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return RealRuntime().Now(); }
   int64_t WallMicros() override { return RealRuntime().WallMicros(); }
   uint64_t RandomSeed() override { return RealRuntime().RandomSeed(); }
   std::unique_ptr<Thread> StartThread(std::string name, std::function<void()> body) override {
-    if (none_left) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    if (name == "rpc") {
+      int left = threads_left;
+      while (left > 0 && !threads_left.compare_exchange_weak(left, left - 1)) {
+      }
+      if (left <= 0 || (every_third && asked_.fetch_add(1) % 3 != 0))
+        throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    }
     return RealRuntime().StartThread(std::move(name), std::move(body));
   }
   bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
@@ -57,7 +63,11 @@ class ThreadlessRuntime final : public Runtime {
   }
   void Wake(const std::atomic<uint32_t>& word, int waiters) override { RealRuntime().Wake(word, waiters); }
   void Yield() override { RealRuntime().Yield(); }
-  std::atomic<bool> none_left{false};
+  std::atomic<int> threads_left{1 << 20};
+  std::atomic<bool> every_third{false};
+
+ private:
+  std::atomic<int> asked_{0};
 };
 
 // Its poller fails when a test says so, as gRPC's does when there is no descriptor for a thread that waits.
@@ -154,7 +164,7 @@ TEST_F(RpcExecutorTest, EventsThatBlockNowhereAreRunByOneThread) {
   ASSERT_TRUE(Wait(done));
   EXPECT_EQ(executor_->counts().events, 200u);
   EXPECT_EQ(executor_->counts().summons, 1u);
-  EXPECT_EQ(executor_->counts().threads, 1);
+  EXPECT_EQ(executor_->counts().threads, 2) << "the other one has rested since the start";
   Stop();  // before what the events use is gone
 }
 
@@ -236,22 +246,93 @@ TEST_F(RpcExecutorTest, AnEventThatDoesNotTellKeepsTheOthersWaitingForAMomentOnl
   Stop();  // before what the events use is gone
 }
 
-TEST_F(RpcExecutorTest, AShortageOfThreadsDelaysAndEndsNothing) {
+// The last thread that the system gave ran the event that blocks, and nothing led until another one ended.
+TEST_F(RpcExecutorTest, WithoutASpareThreadAnEventThatCouldBlockWaitsWhileOthersRun) {
   ThreadlessRuntime runtime;
   Start(runtime, {.parallel = 1});
+  EXPECT_EQ(executor_->counts().threads, 2);
+  runtime.threads_left = 0;
   Event gate, other;
-  ASSERT_TRUE(Eventually([&] { return executor_->counts().threads == 1; }));
-  runtime.none_left = true;
   Fire([&] { Block(gate); });
   ASSERT_TRUE(Eventually([&] { return executor_->counts().blocked == 1; }));
   Fire([&] { Open(other); });
-  // Nobody waits for events, and the thread that looks asks again and again.
+  ASSERT_TRUE(Eventually([&] { return executor_->counts().events == 2; }));
+  for (int i = 0; i < 100; ++i) {
+    Event one;
+    Fire([&] { Open(one); }, /*may_block=*/false);
+    ASSERT_TRUE(Wait(one));
+  }
+  // The thread that looks asks for a spare again and again.
   EXPECT_TRUE(Eventually([&] { return executor_->counts().shortages >= 3; }));
   EXPECT_FALSE(other.IsSet());
-  EXPECT_EQ(executor_->counts().threads, 1);
-  runtime.none_left = false;
+  EXPECT_EQ(executor_->counts().threads, 2);
+  runtime.threads_left = 1;
   EXPECT_TRUE(Wait(other));
+  EXPECT_EQ(executor_->counts().blocked, 1);
   Open(gate);
+  Stop();  // before what the events use is gone
+}
+
+TEST_F(RpcExecutorTest, WhatWaitsForASpareThreadIsRunWhenAnEventIsOver) {
+  ThreadlessRuntime runtime;
+  Start(runtime, {.parallel = 1});
+  runtime.threads_left = 0;
+  Event gate, event, posted, single;
+  Fire([&] { Block(gate); });
+  ASSERT_TRUE(Eventually([&] { return executor_->counts().blocked == 1; }));
+  Fire([&] { Open(event); });
+  ASSERT_TRUE(Eventually([&] { return executor_->counts().events == 2; }));
+  EXPECT_FALSE(executor_->Post([&] { Open(posted); }));
+  executor_->PostSingle([&] { Open(single); });
+  EXPECT_FALSE(event.IsSet() || posted.IsSet() || single.IsSet());
+  Open(gate);
+  EXPECT_TRUE(Wait(event));
+  EXPECT_TRUE(Wait(posted));
+  EXPECT_TRUE(Wait(single));
+  EXPECT_EQ(executor_->counts().threads, 2);
+  Stop();  // before what the events use is gone
+}
+
+// The system has given one thread at the start and no second one.
+TEST_F(RpcExecutorTest, TheOnlyThreadRunsWhatDoesNotBlock) {
+  ThreadlessRuntime runtime;
+  runtime.threads_left = 1;
+  Start(runtime, {.parallel = 1});
+  Event blocks, light;
+  Fire([&] {
+    executor_->BeforeBlocking();
+    Open(blocks);
+  });
+  ASSERT_TRUE(Eventually([&] { return executor_->counts().events == 1; }));
+  Fire([&] { Open(light); }, /*may_block=*/false);
+  EXPECT_TRUE(Wait(light));
+  EXPECT_FALSE(blocks.IsSet());
+  EXPECT_EQ(executor_->counts().threads, 1);
+  runtime.threads_left = 1;
+  EXPECT_TRUE(Wait(blocks));
+  Stop();  // before what the events use is gone
+}
+
+// Events whose end comes with another event, while the system gives every third thread that is asked for.
+TEST_F(RpcExecutorTest, NothingIsLostWhereTheSystemGivesThreadsNowAndThen) {
+  constexpr int kEvents = 2000;
+  ThreadlessRuntime runtime;
+  runtime.every_third = true;
+  Start(runtime, {.threads = 64, .parallel = 2, .share_after = Duration(0)});
+  std::atomic<int> over{0};
+  std::vector<Event> gates(kEvents);
+  for (int i = 0; i < kEvents; ++i) {
+    if (i % 4 == 3) {
+      executor_->PostSingle([&] { ++over; });
+      continue;
+    }
+    Fire([&, i] {
+      Fire([&, i] { Open(gates[i]); }, /*may_block=*/false);
+      Block(gates[i]);
+      ++over;
+    });
+  }
+  EXPECT_TRUE(Eventually([&] { return over == kEvents; }));
   Stop();  // before what the events use is gone
 }
 

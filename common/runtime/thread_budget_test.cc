@@ -1,70 +1,102 @@
 #include "common/runtime/thread_budget.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 
+#include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/testing/temp_dir.h"
 
 namespace deut {
 namespace {
 
-class ThreadsLeftTest : public ::testing::Test {
+// A tree of control groups.
+class ThreadLimitTest : public ::testing::Test {
  protected:
-  void Groups(const std::string& text) { Write("proc/self/cgroup", text); }
-  void Limit(const std::string& folder, const std::string& limit, const std::string& current) {
-    Write("sys/fs/cgroup/" + folder + "pids.max", limit + "\n");
-    Write("sys/fs/cgroup/" + folder + "pids.current", current + "\n");
+  void Write(const std::string& path, const std::string& text) const {
+    const std::string full = dir_.path() + path;
+    std::filesystem::create_directories(std::filesystem::path(full).parent_path());
+    std::ofstream(full) << text;
   }
-  std::optional<uint64_t> Left() { return ThreadsLeft(directory_.path() + "/"); }
+  ThreadLimit Read() const { return ReadThreadLimit(dir_.path(), /*user=*/0); }
 
- private:
-  void Write(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = std::filesystem::path(directory_.path()) / path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
-  testing::TempDir directory_;
+  const testing::TempDir dir_;
 };
 
-TEST_F(ThreadsLeftTest, WithoutControlGroupsOrLimitsThereIsNone) {
-  EXPECT_EQ(Left(), std::nullopt);
-  Groups("0::/a/b\n");
-  EXPECT_EQ(Left(), std::nullopt);
-  Limit("a/b/", "max", "7");
-  EXPECT_EQ(Left(), std::nullopt);
+TEST_F(ThreadLimitTest, TheLowestGroupOnTheWayUpLimitsVersion2) {
+  Write("/proc/self/cgroup", "0::/system.slice/tcd.service\n");
+  Write("/sys/fs/cgroup/system.slice/tcd.service/pids.max", "max\n");
+  Write("/sys/fs/cgroup/system.slice/tcd.service/pids.current", "3\n");
+  Write("/sys/fs/cgroup/system.slice/pids.max", "200\n");
+  Write("/sys/fs/cgroup/system.slice/pids.current", "50\n");
+  const ThreadLimit limit = Read();
+  EXPECT_EQ(limit.threads, 150u);
+  EXPECT_EQ(limit.name, Concat("the control group's pids.max of 200 (", dir_.path(),
+                               "/sys/fs/cgroup/system.slice, with 50 at present)"));
+  Write("/sys/fs/cgroup/system.slice/tcd.service/pids.max", "100\n");
+  EXPECT_EQ(Read().threads, 97u);
 }
 
-TEST_F(ThreadsLeftTest, OfAllGroupsAboveTheLeastCounts) {
-  Groups("0::/a/b\n");
-  Limit("a/b/", "100", "30");
-  EXPECT_EQ(Left(), 70u);
-  Limit("a/", "50", "31");
-  EXPECT_EQ(Left(), 19u);
-  Limit("", "31", "40");
-  EXPECT_EQ(Left(), 0u);
+TEST_F(ThreadLimitTest, ThePidsControllerLimitsVersion1) {
+  Write("/proc/self/cgroup", "12:cpu,cpuacct:/other\n8:memory,pids:/daemons\n1:name=systemd:/daemons\n0::/\n");
+  Write("/sys/fs/cgroup/pids/daemons/pids.max", "150\n");
+  Write("/sys/fs/cgroup/pids/daemons/pids.current", "1\n");
+  Write("/sys/fs/cgroup/pids/other/pids.max", "10\n");
+  EXPECT_EQ(Read().threads, 149u);
 }
 
-TEST_F(ThreadsLeftTest, BothVersionsAreRead) {
-  Groups("9:memory:/elsewhere\n8:pids:/a\n0::/\n");
-  Limit("pids/a/", "150", "1");
-  Limit("pids/", "max", "400");
-  EXPECT_EQ(Left(), 149u);
+// A container sees its own group at the top, and may be told the path that the group has outside.
+TEST_F(ThreadLimitTest, TheTopLimitsWhereThePathIsNotThere) {
+  Write("/proc/self/cgroup", "8:pids:/docker/0123\n");
+  Write("/sys/fs/cgroup/pids/pids.max", "80\n");
+  Write("/sys/fs/cgroup/pids/pids.current", "100\n");
+  EXPECT_EQ(Read().threads, 0u);
 }
 
-TEST(PlanRequestThreadsTest, NeverMoreThanThereAreBesideTheOthers) {
-  EXPECT_EQ(*PlanRequestThreads(std::nullopt, 1024), 1024);
-  EXPECT_EQ(*PlanRequestThreads(100'000, 1024), 1024);
-  EXPECT_EQ(*PlanRequestThreads(150, 1024), 86);
-  EXPECT_EQ(*PlanRequestThreads(80, 1024), 16);
-  const Status refused = PlanRequestThreads(79, 1024).status();
-  EXPECT_EQ(refused, ErrorCode::kInvalidArgument);
-  EXPECT_NE(refused.message().find("the control group leaves 79; raise its limit (pids.max"), std::string_view::npos)
-      << refused.ToString();
+TEST_F(ThreadLimitTest, FilesThatAreNotThereOrMakeNoSenseLimitNothing) {
+  EXPECT_EQ(Read().threads, UINT64_MAX);
+  Write("/proc/self/cgroup", "nonsense\n0:\n::\n8:pids\n8:pids:\n8:pids:relative\n8:pids:/a\n");
+  Write("/sys/fs/cgroup/pids/a/pids.max", "many\n");
+  EXPECT_EQ(Read().threads, UINT64_MAX);
+}
+
+TEST_F(ThreadLimitTest, TheLimitOfProcessesBindsUsersButRoot) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NPROC, &before), 0);
+  if (before.rlim_max < 500) GTEST_SKIP() << "the limit is lower than what the test asks for";
+  const rlimit low{.rlim_cur = 500, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NPROC, &low), 0);
+  const ThreadLimit of_user = ReadThreadLimit(dir_.path(), 1000), of_root = ReadThreadLimit(dir_.path(), 0);
+  ASSERT_EQ(setrlimit(RLIMIT_NPROC, &before), 0);
+  EXPECT_EQ(of_user.threads, 500u);
+  EXPECT_EQ(of_user.name, "the user's limit of processes, 500 (ulimit -u)");
+  EXPECT_EQ(of_root.threads, UINT64_MAX);
+}
+
+TEST(ThreadBudgetTest, RequestsGetWhatIsWantedOrWhatTheReserveLeaves) {
+  const auto plan = [](uint64_t threads) { return PlanThreads({.threads = threads, .name = "it"}, 1024, 16); };
+  EXPECT_EQ(plan(UINT64_MAX)->requests, 1024);
+  EXPECT_EQ(plan(1024 + kThreadReserve)->requests, 1024);
+  EXPECT_EQ(plan(1024 + kThreadReserve)->lowered_by, "");
+  EXPECT_EQ(plan(1023 + kThreadReserve)->requests, 1023);
+  EXPECT_EQ(plan(1023 + kThreadReserve)->lowered_by, "it");
+  EXPECT_EQ(plan(16 + kThreadReserve)->requests, 16);
+  EXPECT_EQ(PlanThreads({.threads = 20 + kThreadReserve, .name = "it"}, 16, 16)->requests, 16);
+  for (const uint64_t threads : {uint64_t{0}, uint64_t{1}, 15 + kThreadReserve}) {
+    EXPECT_EQ(plan(threads).status(), ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(ThreadBudgetTest, ARefusalSaysWhatIsNeededAndWhatToChange) {
+  const ThreadLimit limit{.threads = 49, .name = "the control group's pids.max of 50 (/g, with 1 at present)"};
+  EXPECT_EQ(PlanThreads(limit, 1024, 16).status().message(),
+            "at least 80 threads are needed (16 for requests, 64 in reserve), and the control group's pids.max of 50 "
+            "(/g, with 1 at present) leaves 49; raise it (TasksMax= and LimitNPROC= in a systemd unit, --pids-limit "
+            "of a container)");
 }
 
 }  // namespace
