@@ -7,10 +7,12 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "common/runtime/runtime.h"
+#include "common/testing/leaping_runtime.h"
 #include "gtest/gtest.h"
 
 namespace deut {
@@ -123,6 +125,81 @@ TEST_F(HandshakePaceTest, StopEndsTheConnectionsThatWait) {
   EXPECT_EQ(Take(), -1);
   char byte = 0;
   EXPECT_EQ(recv(clients_.front().get(), &byte, 1, 0), 0);
+}
+
+// Turns that nobody ends, in a time that passes only where Take waits for it.
+class HandshakePatienceTest : public HandshakePaceTest {
+ protected:
+  HandshakePatienceTest() { pace_ = HandshakePace::Create(time_); }
+
+  void Send(int connection, const std::string& bytes) {
+    ASSERT_EQ(send(clients_[static_cast<size_t>(connection)].get(), bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // The first record of a handshake, as far as the pace looks at it.
+  static std::string FirstRecord(size_t bytes) {
+    return std::string("\x16\x03\x01", 3) + static_cast<char>(bytes >> 8) + static_cast<char>(bytes) +
+           std::string(bytes, 'x');
+  }
+
+  testing::LeapingRuntime time_;
+};
+
+TEST_F(HandshakePatienceTest, TheTurnOfASilentPeerEndsAfterThePatienceWithThePeer) {
+  for (size_t i = 0; i < kMost + 1; ++i) Arrive(1);
+  for (size_t i = 0; i < kMost; ++i) Take();
+  EXPECT_EQ(time_.passed(), Duration(0));
+  EXPECT_EQ(Take(), static_cast<int>(kMost));
+  EXPECT_EQ(time_.passed(), HandshakePace::kPatienceWithPeer);
+}
+
+TEST_F(HandshakePatienceTest, AFirstRecordThatIsNotWholeIsSilence) {
+  for (const std::string& part :
+       {FirstRecord(300).substr(0, 4), FirstRecord(300).substr(0, 5), FirstRecord(300).substr(0, 304)}) {
+    SCOPED_TRACE(part.size());
+    const Duration before = time_.passed();
+    for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), part);
+    for (size_t i = 0; i < kMost + 1; ++i) Take();
+    EXPECT_EQ(time_.passed(), before + HandshakePace::kPatienceWithPeer);
+    time_.Pass(HandshakePace::kPatienceWithPeer);  // the last one's
+  }
+}
+
+TEST_F(HandshakePatienceTest, TheTurnOfAPeerThatWaitsForTheServerEndsAfterThePatienceWithTheServer) {
+  for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), FirstRecord(300));
+  for (size_t i = 0; i < kMost; ++i) Take();
+  EXPECT_EQ(time_.passed(), Duration(0));
+  EXPECT_EQ(Take(), static_cast<int>(kMost));
+  EXPECT_EQ(time_.passed(), HandshakePace::kPatienceWithServer);
+}
+
+TEST_F(HandshakePatienceTest, OnceTheServerHasWrittenItsPartThePeerHasThePatienceWithThePeer) {
+  for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), FirstRecord(300));
+  for (size_t i = 0; i < kMost; ++i) Take();
+  time_.Pass(seconds(1));
+  taken_.back().turn->PeerIsNext();
+  EXPECT_EQ(Take(), static_cast<int>(kMost));
+  EXPECT_EQ(time_.passed(), seconds(1) + HandshakePace::kPatienceWithPeer);
+}
+
+// A thousand half handshakes wait, and eight are under way, when another address comes.
+TEST_F(HandshakePatienceTest, HalfHandshakesOfOneAddressDelayAnotherByOneOfItsTurns) {
+  const auto flood = [&] { Send(Arrive(1), FirstRecord(300).substr(0, 100)); };
+  for (size_t i = 0; i < kMost; ++i) {
+    flood();
+    Take();
+  }
+  for (int i = 0; i < 1000; ++i) flood();
+  for (int round = 0; round < 5; ++round) {
+    const Duration before = time_.passed();
+    const int other = Arrive(2);
+    const bool at_once = Take() == other;
+    EXPECT_TRUE(at_once || Take() == other);
+    EXPECT_LE(time_.passed(), before + HandshakePace::kPatienceWithPeer);
+    // The flood takes the turns that are left.
+    const Duration now = time_.passed();
+    for (size_t i = 0; i < kMost && time_.passed() == now; ++i) Take();
+  }
 }
 
 }  // namespace
