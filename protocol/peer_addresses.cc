@@ -89,6 +89,25 @@ void OnFinished(SSL* ssl, Connection* connection) {
   table.connections[connection->certificate].push_back(connection);
 }
 
+int MessageType(std::string_view message) { return message.empty() ? -1 : static_cast<unsigned char>(message[0]); }
+
+// Whether a server that has written the message waits for its peer: the last one before the peer's certificate (of TLS 1.3, of TLS 1.2), or the
+// question for another key, a ServerHello with this random number (RFC 8446, 4.1.3) behind the type, the length and the version.
+bool AwaitsPeer(std::string_view message) {
+  constexpr std::string_view kRetryRandom =
+      "\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2"
+      "\xc8\xa8\x33\x9c";
+  switch (MessageType(message)) {
+    case SSL3_MT_FINISHED:
+    case SSL3_MT_SERVER_DONE:
+      return true;
+    case SSL3_MT_SERVER_HELLO:
+      return message.size() > 6 && message.substr(6).starts_with(kRetryRandom);
+    default:
+      return false;
+  }
+}
+
 // `type` is that of a record, or of what is in one; `bytes` are its first ones.
 void OnMessage(int written, int, int type, const void* bytes, size_t count, SSL* ssl, void*) {
   Connection* connection = ConnectionOf(ssl);
@@ -99,11 +118,11 @@ void OnMessage(int written, int, int type, const void* bytes, size_t count, SSL*
     if (const long result = SSL_get_verify_result(ssl); result != X509_V_OK) {
       ConcatTo(&last_handshake, " (", X509_verify_cert_error_string(result), ")");
     }
-  } else if (type == SSL3_RT_HANDSHAKE && count > 0 && *static_cast<const unsigned char*>(bytes) == SSL3_MT_FINISHED) {
-    // TLS 1.3 writes its own first, and TLS 1.2 reads the peer's first: then nothing is left to compute.
-    if (written == 0) {
+  } else if (type == SSL3_RT_HANDSHAKE) {
+    const std::string_view message(static_cast<const char*>(bytes), count);
+    if (written == 0 && MessageType(message) == SSL3_MT_FINISHED) {
       OnFinished(ssl, connection);
-    } else if (connection->turn != nullptr) {
+    } else if (written != 0 && connection->turn != nullptr && AwaitsPeer(message)) {
       connection->turn->PeerIsNext();
     }
   }

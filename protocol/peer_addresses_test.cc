@@ -1,14 +1,25 @@
 #include "protocol/peer_addresses.h"
 
 #include <gtest/gtest.h>
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/base/descriptor.h"
+#include "common/testing/leaping_runtime.h"
 #include "grpcpp/channel.h"
+#include "protocol/handshake_pace.h"
+#include "protocol/peer_key.h"
 #include "protocol/rpc_peer.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/test_authority.h"
@@ -56,6 +67,128 @@ TEST_F(PeerAddressesTest, ACertificateThatNobodyHasShownIsUnknown) {
   EXPECT_EQ(PeerAddresses(""), "an unknown address");
   EXPECT_EQ(PeerAddresses("rubbish"), "an unknown address");
 }
+
+template <typename T, auto kFree>
+struct Freed {
+  void operator()(T* one) const { kFree(one); }
+};
+template <typename T, auto kFree>
+using Owned = std::unique_ptr<T, Freed<T, kFree>>;
+
+// Both ends of a connection with mutual TLS, in this thread. The server's is that of a connection with a turn.
+class HandshakeTurnTest : public ::testing::TestWithParam<int> {
+ protected:
+  static constexpr size_t kMost = HandshakePace::kMostUnderWay;
+
+  HandshakeTurnTest() {
+    WatchTlsConnections();
+    // All turns but this one's are taken until the end, and one more connection waits.
+    for (size_t i = 0; i < kMost + 1; ++i) Arrive();
+    for (size_t i = 0; i < kMost; ++i) taken_.push_back(*pace_->Take());
+    std::shared_ptr<HandshakePace::Turn> turn = std::move(taken_.back().turn);
+    turn_ = turn;
+    {
+      const TlsConnectionScope scope(taken_.back().socket.get(), std::move(turn));
+      server_.reset(SSL_new(server_context_.get()));
+    }
+    client_.reset(SSL_new(client_context_.get()));
+    SSL_set_accept_state(server_.get());
+    SSL_set_connect_state(client_.get());
+    BIO *of_server = nullptr, *of_client = nullptr;
+    EXPECT_EQ(BIO_new_bio_pair(&of_server, 1 << 16, &of_client, 1 << 16), 1);
+    SSL_set_bio(server_.get(), of_server, of_server);
+    SSL_set_bio(client_.get(), of_client, of_client);
+  }
+
+  void Arrive() {
+    int ends[2] = {};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    peers_.emplace_back(ends[0]);
+    // All of a first record, so the turn would last as long as the server may take.
+    EXPECT_EQ(send(ends[0], "\x16\x03\x01\0\1x", 6, 0), 6);
+    pace_->Arrive(PeerKey(), static_cast<int>(peers_.size()), Descriptor(ends[1]));
+  }
+  Owned<SSL_CTX, SSL_CTX_free> NewContext(const std::string& name) {
+    Owned<SSL_CTX, SSL_CTX_free> context(SSL_CTX_new(TLS_method()));
+    const testing::TestAuthority::Issued issued = authority_.Issue(name, {name});
+    const auto bio = [](const std::string& pem) {
+      return Owned<BIO, BIO_free_all>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+    };
+    const Owned<X509, X509_free> certificate(PEM_read_bio_X509(bio(issued.cert_pem).get(), nullptr, nullptr, nullptr));
+    const Owned<X509, X509_free> ca(PEM_read_bio_X509(bio(authority_.ca_pem()).get(), nullptr, nullptr, nullptr));
+    const Owned<EVP_PKEY, EVP_PKEY_free> key(
+        PEM_read_bio_PrivateKey(bio(issued.key_pem).get(), nullptr, nullptr, nullptr));
+    EXPECT_EQ(SSL_CTX_use_certificate(context.get(), certificate.get()), 1);
+    EXPECT_EQ(SSL_CTX_use_PrivateKey(context.get(), key.get()), 1);
+    EXPECT_EQ(X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), ca.get()), 1);
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    EXPECT_EQ(SSL_CTX_set_max_proto_version(context.get(), GetParam()), 1);
+    return context;
+  }
+  // The next connection gets the turn, and has to wait for so long for it.
+  Duration WaitForTheNext() {
+    const Duration before = time_.passed();
+    EXPECT_TRUE(pace_->Take().has_value());
+    return time_.passed() - before;
+  }
+
+  testing::LeapingRuntime time_;
+  const std::shared_ptr<HandshakePace> pace_ = HandshakePace::Create(time_);
+  std::vector<Descriptor> peers_;
+  std::vector<HandshakePace::Next> taken_;
+  testing::TestAuthority authority_{"ca"};
+  const Owned<SSL_CTX, SSL_CTX_free> server_context_ = NewContext("server"), client_context_ = NewContext("client");
+  Owned<SSL, SSL_free> server_, client_;
+  std::weak_ptr<HandshakePace::Turn> turn_;
+};
+
+TEST_P(HandshakeTurnTest, TheEndOfAHandshakeEndsItsTurn) {
+  for (int step = 0; SSL_is_init_finished(server_.get()) == 0; ++step) {
+    ASSERT_LT(step, 10);
+    EXPECT_FALSE(turn_.expired()) << "the handshake is under way";
+    (void)SSL_do_handshake(client_.get());
+    (void)SSL_do_handshake(server_.get());
+  }
+  EXPECT_EQ(SSL_do_handshake(client_.get()), 1);
+  EXPECT_EQ(SSL_version(server_.get()), GetParam());
+  EXPECT_TRUE(turn_.expired());
+  EXPECT_EQ(WaitForTheNext(), Duration(0));
+}
+
+TEST_P(HandshakeTurnTest, ThePeersPartOfAHandshakeHasThePatienceWithThePeer) {
+  (void)SSL_do_handshake(client_.get());
+  (void)SSL_do_handshake(server_.get());
+  EXPECT_FALSE(turn_.expired());
+  EXPECT_EQ(WaitForTheNext(), HandshakePace::kPatienceWithPeer);
+}
+
+// The server has no key of the group that the client has guessed, and asks for another one.
+TEST_P(HandshakeTurnTest, APeerThatIsAskedForAnotherKeyHasThePatienceWithThePeer) {
+  if (GetParam() != TLS1_3_VERSION) GTEST_SKIP() << "only TLS 1.3 asks";
+  EXPECT_EQ(SSL_set1_groups_list(server_.get(), "P-256"), 1);
+  EXPECT_EQ(SSL_set1_groups_list(client_.get(), "X25519:P-256"), 1);
+  (void)SSL_do_handshake(client_.get());
+  (void)SSL_do_handshake(server_.get());
+  EXPECT_FALSE(turn_.expired());
+  EXPECT_EQ(WaitForTheNext(), HandshakePace::kPatienceWithPeer);
+  for (int step = 0; SSL_is_init_finished(server_.get()) == 0; ++step) {
+    ASSERT_LT(step, 10);
+    (void)SSL_do_handshake(client_.get());
+    (void)SSL_do_handshake(server_.get());
+  }
+  EXPECT_TRUE(turn_.expired());
+}
+
+TEST_P(HandshakeTurnTest, AConnectionThatEndsInItsHandshakeEndsItsTurn) {
+  (void)SSL_do_handshake(client_.get());
+  EXPECT_FALSE(turn_.expired());
+  server_.reset();
+  EXPECT_TRUE(turn_.expired());
+  EXPECT_EQ(WaitForTheNext(), Duration(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, HandshakeTurnTest, ::testing::Values(TLS1_2_VERSION, TLS1_3_VERSION),
+                         [](const auto& version) { return version.param == TLS1_2_VERSION ? "Tls12" : "Tls13"; });
 
 }  // namespace
 }  // namespace deut
