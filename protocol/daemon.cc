@@ -87,13 +87,7 @@ Status Start(const std::string& name, DaemonOptions& options, const std::functio
     DEUT_ASSIGN_OR_RETURN(tls, DaemonTls::Load(runtime, options.tls, *storage));
   }
   DEUT_RETURN_IF_ERROR(CheckTransport("--listen", listen, tls != nullptr, options.insecure));
-  DEUT_ASSIGN_OR_RETURN(const int request_threads, PlanRequestThreads(ThreadsLeft(), options.max_threads));
-  if (request_threads < options.max_threads) {
-    LogWarning(name, " has ", request_threads, " threads for requests, not ", options.max_threads,
-               " (--max_threads), because its control group leaves no more (pids.max)");
-  }
-  DaemonContext context(name, options, listen, runtime, std::move(storage), std::move(tls), descriptors,
-                        request_threads);
+  DaemonContext context(name, options, listen, runtime, std::move(storage), std::move(tls), descriptors);
   Status status = body(context);
   const Status ended = context.ended();
   if (ended.ok()) return status;
@@ -144,25 +138,24 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
 
 DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, const Address& listen, Runtime& runtime,
                              std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls,
-                             const DescriptorBudget& descriptors, int request_threads)
+                             const DescriptorBudget& descriptors)
     : name_(std::move(name)),
       options_(options),
       runtime_(runtime),
       storage_(std::move(storage)),
       tls_(std::move(tls)),
       descriptors_(descriptors),
-      request_threads_(request_threads),
       server_(std::make_unique<RpcServer>(runtime, RpcServerOptions{.listen = listen,
                                                                     .tls = this->tls(),
                                                                     .access = access(),
                                                                     .insecure = options.insecure,
-                                                                    .max_threads = request_threads,
+                                                                    .max_threads = options.max_threads,
                                                                     .connections = ConnectionsOf(options, descriptors),
                                                                     .handshake_timeout = options.handshake_timeout})),
       mutex_(runtime) {}
 
 RpcServiceOptions DaemonContext::service_options() const {
-  return {.threads = request_threads_, .streams_per_peer = static_cast<size_t>(options_.max_streams_per_peer)};
+  return {.threads = options_.max_threads, .streams_per_peer = static_cast<size_t>(options_.max_streams_per_peer)};
 }
 
 void DaemonContext::End(const Status& why) {

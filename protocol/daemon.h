@@ -63,8 +63,7 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options);
 class DaemonContext {
  public:
   DaemonContext(std::string name, const DaemonOptions& options, const Address& listen, Runtime& runtime,
-                std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls, const DescriptorBudget& descriptors,
-                int request_threads);
+                std::unique_ptr<Storage> storage, std::unique_ptr<DaemonTls> tls, const DescriptorBudget& descriptors);
 
   Runtime& runtime() { return runtime_; }
   Storage& storage() { return *storage_; }
@@ -100,7 +99,6 @@ class DaemonContext {
   const std::unique_ptr<Storage> storage_;
   const std::unique_ptr<DaemonTls> tls_;
   const DescriptorBudget descriptors_;
-  const int request_threads_;                // --max_threads, or what there are
   const std::unique_ptr<RpcServer> server_;  // started by Serve
   mutable Mutex mutex_;
   Status ended_ DEUT_GUARDED_BY(mutex_);

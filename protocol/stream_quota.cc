@@ -14,7 +14,7 @@
 namespace deut {
 namespace {
 
-// At least so many peers find room in what is kept for those that have few at work, if it is that large.
+// The kept part, if it is that large, has room for at least this many peers with few requests at work.
 constexpr size_t kPeersOfKept = 8;
 
 std::string By(const std::string& flag) { return Concat(" (", flag, ")"); }

@@ -1,18 +1,18 @@
-// StreamQuota: how many streams (or single calls) of a server may be open, in all and by one peer, so that no peer keeps the others out; and how many
-// streams of one peer may be at work, each with a thread, at the same time. One more stream is refused; one more that has something to do waits.
+// StreamQuota: limits the open streams (or single calls) of a server, in all and for each peer, so that no peer keeps the others out. It also limits the
+// streams that work at the same time, because each of these has a thread. A stream beyond the limit is refused; work beyond the limit waits.
 // A peer is the name in its certificate, whatever its connections. Without TLS it is the address of its host, again whatever its connections
 //   (peer_key.h): hosts behind one proxy or NAT are one peer there, and so are all clients of a Unix socket.
-// Peers share the whole so that a new one always finds room (Enter):
-//   A peer may open one more while it has fewer than kShareOfFree times what is free, so the first may have three quarters, and each later one
-//     leaves a quarter of what it has found.
-//   The last sixteenth of all is for peers that have fewer than kFew. So as many peers as a sixteenth holds kFew times over find room, whatever the
-//     others have opened before.
-// Peers share the places for work in the same way (BeginWork), because whatever a peer's requests wait for holds a thread each.
-//   A request that finds no place waits for the end of another one of its peer. A peer always gets at least one place, so there is one to end.
-//   When a peer's request ends, up to kResumed others of that peer begin, as far as its share allows by then: a peer that the others have left more
-//     room grows, and one whose share has become smaller shrinks.
-// *Counter-example without shares of work.* A bound for each peer alone leaves a quarter of the threads to the others. The peer's next connection,
-//   which is another peer without TLS, takes that, and nobody else is served while the requests of both wait.
+// Peers share the whole so that a new peer always finds room (Enter):
+//   A peer may open one more stream while it has fewer than kShareOfFree times the free ones. So the first peer may have three quarters, and each
+//     later peer leaves a quarter of the room that it has found.
+//   The last sixteenth of all is for peers that have fewer than kFew. So at least a sixteenth divided by kFew peers find room, however many streams
+//     the others have opened before.
+// Peers share the places for work in the same way (BeginWork), because each waiting request holds a thread.
+//   A request without a place waits for the end of another request of its peer. A peer always gets at least one place, so there is one to end.
+//   When a peer's request ends, up to kResumed others of that peer begin, as far as its share allows by then: a peer grows when the others leave it
+//     more room, and shrinks when its share has become smaller.
+// *Counter-example without shares of work.* A limit for each peer alone leaves a quarter of the threads to the others. A second peer takes that, and
+//   no third one is served while the requests of both wait.
 // Thread-safety: all methods from any thread. Ownership: outlives its places.
 #ifndef PROTOCOL_STREAM_QUOTA_H_
 #define PROTOCOL_STREAM_QUOTA_H_
@@ -44,11 +44,11 @@ class StreamQuota {
   struct Options {
     size_t in_all = 0;
     size_t per_peer = 0;
-    // At work at the same time, of one peer, and of all; when the latter are, a peer that has none still gets one.
+    // Streams that work at the same time: of one peer, and of all. A peer without any still gets a place when all are taken.
     size_t work_per_peer = SIZE_MAX;
     size_t work_in_all = SIZE_MAX;
     std::string what = "streams";
-    // What sets the two, for the message of a refusal.
+    // The flags that set the two limits, for the message of a refusal.
     std::string in_all_flag = "--max_threads";
     std::string per_peer_flag = "--max_streams_per_peer";
   };
@@ -75,7 +75,7 @@ class StreamQuota {
     Place& operator=(const Place&) = delete;
 
     // REQUIRES, of all three: it was entered.
-    // False: as many of the peer are at work as may be, now.
+    // False: the peer has as many places for work as it may have now.
     bool TryBeginWork();
     // True: it is at work. False: it will be when `resume` is called, on a thread that ends its own work and does not wait for this.
     bool BeginWork(std::function<void()> resume);
