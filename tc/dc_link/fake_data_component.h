@@ -69,8 +69,9 @@ class FakeDataComponent : public DataComponent {
   void DeliverHeldAcks();          // late: to the stream that is open now
   void LoseAcks(bool lose);
   void DuplicateAcks(bool duplicate);
-  void HoldReads(bool hold);                 // requests wait; HoldReads(false) answers them
-  void AnswerReadsAs(DcIncarnation other);   // claims that another incarnation answered, with no record; 0 = correct again
+  void HoldReads(bool hold);  // requests wait; HoldReads(false) answers them
+  void AnswerReadsAs(
+      DcIncarnation other);  // claims that another incarnation answered, with no record; 0 = correct again
   void BreakStream(const Status& status);    // the network closes the log stream; the incarnation goes on
   void RefuseStreams(const Status& status);  // no log stream is opened; OK: they are opened again
   // From the next Hello on, point reads of these keys are direct ones. Other keys need the disk.

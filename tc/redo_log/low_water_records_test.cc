@@ -27,8 +27,7 @@ TEST(LowWaterRecords, ExactlyOneFollowsTheLastCommit) {
   EXPECT_FALSE(records.Due(Timestamp(50), Lsn(uint64_t{1} << 30), At(100000)));  // no commit since
   records.NoteCommit(Timestamp(60));
   EXPECT_FALSE(records.Due(Timestamp(60), Lsn(200), At(5)));  // too soon after the last
-  EXPECT_TRUE(
-      records.Due(Timestamp(60), Lsn(200), At(10)));  // 60 itself is not covered yet, but others may be
+  EXPECT_TRUE(records.Due(Timestamp(60), Lsn(200), At(10)));  // 60 itself is not covered yet, but others may be
   records.Appended(Timestamp(60), Lsn(200), At(10));
   EXPECT_TRUE(records.Pending());
   EXPECT_FALSE(records.Due(Timestamp(60), Lsn(200), At(1000)));  // low-water has not moved

@@ -246,7 +246,8 @@ TEST(RecordCodec, DamagedBodiesAreHarmless) {
     for (uint64_t i = random.Below(3) + 1; i > 0; --i) {
       bytes[kRecordWordBytes + random.Below(bytes.size() - kRecordWordBytes)] = static_cast<char>(random.Next());
     }
-    const auto copy = std::make_unique<char[]>(bytes.size());  // exactly as large, so that ASan detects a read one byte beyond
+    const auto copy =
+        std::make_unique<char[]>(bytes.size());  // exactly as large, so that ASan detects a read one byte beyond
     std::memcpy(copy.get(), bytes.data(), bytes.size());
     LogRecord record;
     size_t needed = 0;

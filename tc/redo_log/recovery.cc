@@ -28,8 +28,8 @@ struct SegmentFile {
   uint64_t segment_bytes = 0;  // as the header says, at most `bytes`
   std::optional<Lsn> cut;      // set if the first record is END_OF_EPOCH
   std::optional<SipHashKey>
-      key;             // key of the log that wrote the first block, also where that is left from an earlier use of the file
-  bool whole = false;  // the first block is whole, whatever segment it names
+      key;  // key of the log that wrote the first block, also where that is left from an earlier use of the file
+  bool whole = false;         // the first block is whole, whatever segment it names
   Status not_understood;      // why the first block cannot be told from one that another program has written
   uint64_t behind_bytes = 0;  // bytes in whole blocks of this segment behind the break
 };

@@ -74,15 +74,16 @@ struct RecoveredChain {
   LogState state;              // as of the end. state.epoch is the highest epoch seen anywhere, also behind the break
   std::vector<LogLife> lives;  // oldest first; each ends where the next begins, the last one at the end
   Lsn first_lsn = kFirstLsn;
-  Cut end{.lsn = kFirstLsn};                       // the break: the next TC epoch continues at end.lsn
-  Lsn last_shipped;                                // the last record in the chain that a DC may be sent; 0 = none
-  uint32_t checksum = 0;                           // checksum of the last block of the chain
-  std::vector<std::shared_ptr<Segment>> segments;  // the chain's segments, oldest first, with indexes; the last one not ended
-  std::vector<uint64_t> stale;                     // numbers of the files behind the chain, ascending: they are to be removed
+  Cut end{.lsn = kFirstLsn};  // the break: the next TC epoch continues at end.lsn
+  Lsn last_shipped;           // the last record in the chain that a DC may be sent; 0 = none
+  uint32_t checksum = 0;      // checksum of the last block of the chain
+  std::vector<std::shared_ptr<Segment>>
+      segments;                 // the chain's segments, oldest first, with indexes; the last one not ended
+  std::vector<uint64_t> stale;  // numbers of the files behind the chain, ascending: they are to be removed
   std::vector<DamagedSegment>
-      damaged;                 // those of `stale` that are not empty and whose first block is damaged: they are to be kept
-  uint64_t next_number = 1;    // number of the next segment, once the stale ones are removed
-  uint64_t dropped_bytes = 0;  // bytes of whole blocks behind the break
+      damaged;  // those of `stale` that are not empty and whose first block is damaged: they are to be kept
+  uint64_t next_number = 1;             // number of the next segment, once the stale ones are removed
+  uint64_t dropped_bytes = 0;           // bytes of whole blocks behind the break
   std::vector<UnprovenBlock> unproven;  // at the end of the chain, in its order
 };
 

@@ -199,7 +199,8 @@ class CrashRun {
         unacknowledged.clear();
         if (random_.OneIn(4)) {
           oracle_.RedoStartMayBe(appended.first);
-          (void)log.AdvanceRedoStart({.lsn = appended.first, .stable = {}}, kNoDeadline);  // fails only when the disk fails
+          (void)log.AdvanceRedoStart({.lsn = appended.first, .stable = {}},
+                                     kNoDeadline);  // fails only when the disk fails
         }
       }
       if (random_.OneIn(20) && log.AddKnownDc(DcId(timestamp % 7), kNoDeadline).ok())
