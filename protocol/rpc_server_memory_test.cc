@@ -102,6 +102,47 @@ TEST(RpcServerMemoryTest, CallsThatHoldMoreThanItsMemoryAreEnded) {
   })) << "others are served";
 }
 
+// A call that has sent all of its message, and waits for what the server says next.
+class Watch {
+ public:
+  explicit Watch(const Address& server) : socket_(testing::ConnectRaw(server)) {
+    EXPECT_TRUE(
+        testing::SendRaw(socket_, Concat(testing::kHttp2Preface, Http2Frame(FrameType::kSettings, 0, 0, ""),
+                                         Http2Frame(FrameType::kHeaders, testing::kEndHeaders, 1,
+                                                    testing::CallHeaders("/grpc.health.v1.Health/Watch")),
+                                         Http2Frame(FrameType::kData, testing::kEndStream, 1, std::string(5, '\0')))));
+  }
+  bool Hears(bool serving) {
+    const std::string answer =
+        Http2Frame(FrameType::kData, 0, 1, std::string("\0\0\0\0\2\x08", 6) + (serving ? '\1' : '\2'));
+    while (received_.find(answer) == std::string::npos) {
+      if (!testing::ReceiveRaw(socket_, received_.size() + 1, &received_)) return false;
+    }
+    received_.clear();
+    return true;
+  }
+
+ private:
+  const Descriptor socket_;
+  std::string received_;
+};
+
+// Connections without calls were closed first, those of clients that had just come among them; then calls were ended whatever they held, the oldest
+// connection's first.
+TEST(RpcServerMemoryTest, HalfMessagesOfOthersEndNoCallThatHoldsNone) {
+  const auto server = Start(kPeers * kSentByEach / 4);
+  Watch watch(server->address());
+  ASSERT_TRUE(watch.Hears(true));
+  HalfMessages first(server->address()), second(server->address());
+  for (int i = 0; i < 100; ++i) {
+    const Result<int> health = testing::Health(*PeerOf(*server));
+    ASSERT_TRUE(health.ok()) << health.status().ToString();
+  }
+  EXPECT_TRUE(testing::Eventually([&] { return first.Ended() + second.Ended() >= kPeers; }));
+  server->SetServing(false);
+  EXPECT_TRUE(watch.Hears(false));
+}
+
 TEST(RpcServerMemoryTest, CallsWithinItsMemoryAreLeftAlone) {
   const auto server = Start(RpcServerOptions().memory_bytes);
   HalfMessages half(server->address());
