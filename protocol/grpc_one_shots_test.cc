@@ -29,8 +29,8 @@ class GrpcOneShotsTest : public ::testing::Test {
   }
   Deadline Soon() { return runtime_.Now() + seconds(20); }
   // REQUIRES: the server has been stopped.
-  void Restart() {
-    service_ = std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_);
+  void Restart(const RpcServiceOptions& options = {}) {
+    service_ = std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_, options);
     loopback_.Restart({service_->service()});
   }
   // Runs one operation as a transaction.
@@ -105,6 +105,18 @@ TEST_F(GrpcOneShotsTest, ManyAtOnceEachWithItsOwnAnswer) {
     if (code == ErrorCode::kOk) EXPECT_EQ(scripted_.Value(TableId(1), keys[i]), keys[i]);
   }
   EXPECT_EQ(scripted_.commits(), kMany - 3);
+}
+
+TEST_F(GrpcOneShotsTest, AStreamThatWasEndedForBeingIdleIsOpenedAgainWhenItIsWanted) {
+  loopback_.Stop();
+  Restart({.idle_session = seconds(1)});
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(Up());
+    std::vector<OperationResult> results;
+    const Result<CommitAnswer> put = Run(Put("k", "v"), &results, Soon());
+    EXPECT_TRUE(put.ok()) << put.status().ToString();
+    EXPECT_TRUE(testing::Eventually([&] { return scripted_.sessions() == 0; })) << "the stream has its sessions still";
+  }
 }
 
 TEST_F(GrpcOneShotsTest, ABrokenStreamLosesOnlyAnswersAndComesBack) {

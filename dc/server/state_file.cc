@@ -44,8 +44,8 @@ Result<uint32_t> CheckFrame(std::string_view bytes, std::string_view path) {
   }
   const uint32_t length = LoadU32(bytes.data() + kBytesAt);
   if (length != bytes.size()) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", kBytesAt, ": ", bytes.size(), " bytes that say they are ",
-                      length);
+    return DEUT_ERROR(kCorruption, path, ": offset ", kBytesAt, ": the file is damaged: it has ", bytes.size(),
+                      " bytes and states that it has ", length, "; nothing was changed");
   }
   const size_t checksum_at = bytes.size() - kChecksumBytes;
   if (Crc32c(bytes.substr(0, checksum_at)) != LoadU32(bytes.data() + checksum_at)) {

@@ -141,11 +141,13 @@ Status WriteAndCopy(StaleWorld& world, const StaleCase& stale) {
     DEUT_RETURN_IF_ERROR(MakeFork(world, stale.component));
   }
   if (stale.component == Component::kTc && stale.file) DEUT_RETURN_IF_ERROR(world.WriteLarge(kLogMebibytes));
-  if (stale.held_back) {
-    DEUT_RETURN_IF_ERROR(world.HoldBack());
-    return world.Write("new", 60);
-  }
+  if (stale.held_back) DEUT_RETURN_IF_ERROR(world.HoldBack());
   DEUT_RETURN_IF_ERROR(world.Write("new", 60));
+  // The TC has not started since the copy. If the DC loses its memory, only its state file can tell that the copy is
+  // older.
+  const bool lags = stale.component == Component::kTc && Is(stale, Replacement::kOlderWhileItRan) && !stale.peer_lives;
+  if (lags) DEUT_RETURN_IF_ERROR(world.AwaitDurableLsnAtDc());
+  if (stale.held_back) return Status::Ok();
   // Commits that only the newest log file has, and that the DC has not made stable, are lost for good with that file.
   if (stale.component == Component::kTc && stale.file) DEUT_RETURN_IF_ERROR(world.AwaitCheckpoint());
   return world.cluster().client().DropCaches({.timeout = seconds(60)});

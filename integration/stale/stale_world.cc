@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <sstream>
 #include <system_error>
@@ -12,6 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "dc/server/state_file.h"
 #include "integration/harness/ports.h"
 #include "integration/harness/process.h"
 #include "tc/client/client.h"
@@ -190,6 +192,22 @@ Status StaleWorld::AwaitCheckpoint() {
     // checkpoints.
     DEUT_RETURN_IF_ERROR(Write("towards a checkpoint", 1));
     RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(20));
+  }
+}
+
+Status StaleWorld::AwaitDurableLsnAtDc() {
+  const Deadline deadline = RealRuntime().Now() + seconds(60);
+  const std::string path = FolderOf(Component::kDc) + "/dc_state";
+  uint64_t goal = 0;
+  for (;;) {
+    const Result<ServiceStatus> status = cluster_.client().GetStatus({.timeout = seconds(5)});
+    if (status.ok() && goal == 0) goal = testing::CounterOf(status->tc, "log.durable");
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const Result<dc::DcState> state = dc::DecodeDcState(bytes, path);
+    if (goal != 0 && state.ok() && state->log_durable.value >= goal) return Status::Ok();
+    if (RealRuntime().Now() >= deadline) return DEUT_ERROR(kDeadlineExceeded, "dc_state lags by a minute");
+    RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(50));
   }
 }
 

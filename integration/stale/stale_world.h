@@ -67,6 +67,9 @@ class StaleWorld {
   // Waits until the DC has a checkpoint that contains everything written until now.
   Status AwaitCheckpoint();
 
+  // Waits until the DC's state file has the LSN up to which the TC's log is durable now (rule X4).
+  Status AwaitDurableLsnAtDc();
+
   // Copy copies a folder to `name`; Replace puts that copy in the folder's place. REQUIRES for Replace: the component
   // does not run.
   void Copy(Component component, const std::string& name);
