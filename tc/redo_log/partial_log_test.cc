@@ -1,4 +1,4 @@
-// Logs of which a file is missing or damaged, opened whole: what a start answers, keeps and leaves alone.
+// Starts on logs with a missing or damaged file: what the start answers, which files it keeps, and which it does not change.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,11 +24,11 @@ class PartialLogTest : public ::testing::Test {
   PartialLogTest() {
     options_.max_outcomes = 10'000;
     options_.keep_time = seconds(3600);
-    options_.keep_bytes = uint64_t{1} << 40;  // all of it, until a test says else
+    options_.keep_bytes = uint64_t{1} << 40;  // keeps the whole log, unless a test sets another value
     options_.timestamp_block = 100'000;
   }
 
-  // Named commits [first, last), and redo starts behind them.
+  // Appends named commits [first, last), and redo starts behind them.
   void Fill(RedoLog& log, uint64_t first, uint64_t last) {
     AppendResult appended;
     const std::string value(400, 'v');
@@ -64,7 +64,7 @@ class PartialLogTest : public ::testing::Test {
   RecoveredLog recovered_;
 };
 
-// S2, D1: redo does not want them, but they held ids, and "not committed" would be wrong.
+// S2, D1: redo does not need the missing files, but they held ids of commits, and the answer "not committed" would be wrong.
 TEST_F(PartialLogTest, IdsThatMissingFilesMayHaveHeldAreTooOldToKnow) {
   auto log = Open();
   Fill(*log, 1, 600);
@@ -83,7 +83,7 @@ TEST_F(PartialLogTest, IdsThatMissingFilesMayHaveHeldAreTooOldToKnow) {
     EXPECT_LE(recovered_.outcome_horizon, Timestamp(100'001)) << "no life but the first has drawn what was missing";
     log = nullptr;
   }
-  // Once these files may go, too, the horizon is logged, and nothing counts as missing any more.
+  // Once the remaining old files may be removed, too, the horizon is logged, and nothing counts as missing any more.
   log = Open();
   const Timestamp raised = recovered_.outcome_horizon;
   log->set_forget([&](Lsn) { return raised; });
@@ -93,13 +93,13 @@ TEST_F(PartialLogTest, IdsThatMissingFilesMayHaveHeldAreTooOldToKnow) {
   log->set_forget([&](Lsn) { return raised; });
   Fill(*log, 300'000, 300'600);
   const Lsn wanted = recovered_.end_lsn;
-  while (log->first_lsn() < wanted) RealRuntime().Yield();  // the helper is at it
+  while (log->first_lsn() < wanted) RealRuntime().Yield();  // the helper is removing files
   log = nullptr;
   log = Open();
   EXPECT_EQ(recovered_.outcome_horizon, raised);
 }
 
-// A lock file that was not there before is gone with a start that is refused, by the log itself or before it begins.
+// A refused start removes a lock file that it has made, whether the log itself refuses or the start ends before Begin.
 TEST_F(PartialLogTest, AStartThatDoesNotBeginLeavesTheFolderAsItWas) {
   auto log = Open();
   Fill(*log, 1, 600);
@@ -124,15 +124,15 @@ TEST_F(PartialLogTest, AStartThatDoesNotBeginLeavesTheFolderAsItWas) {
   }
 }
 
-// V: behind the end of the log a first block that is damaged may be that of a segment in use, with commits that only it holds. Its name is wanted
-// for the next segment, its bytes may be.
+// V: a damaged first block behind the end of the log may be that of a segment in use, which alone holds some commits. The next segment needs its
+// name, and somebody may need its bytes.
 TEST_F(PartialLogTest, WhatIsDamagedBehindTheEndIsKept) {
   auto log = Open();
   Fill(*log, 1, 600);
   log = nullptr;
   const std::vector<std::string> before = Names();
   ASSERT_GE(before.size(), 3u);
-  // Spares: the first keeps zeros only; of the second a header is torn; the third has something behind a sector of zeros.
+  // Three spares: the first has zeros only, the second a torn header, the third other bytes behind a sector of zeros.
   std::string torn = BytesOf(before.front());
   torn[200] = static_cast<char>(torn[200] ^ 1);
   std::string headless(torn.size(), '\0');
@@ -158,13 +158,13 @@ TEST_F(PartialLogTest, WhatIsDamagedBehindTheEndIsKept) {
   EXPECT_TRUE(after.at(added[2] + ".damaged.2") == headless.substr(0, 8192)) << "without the zeros at its end";
   EXPECT_EQ(after.at(added[2] + ".damaged"), "an earlier one");
   for (const auto& [name, bytes] : after) EXPECT_EQ(name.find(last + ".damaged"), std::string::npos) << name;
-  // They are none of the log.
+  // The renamed files are no part of the log.
   ASSERT_NE(Open(), nullptr);
   EXPECT_TRUE(Files().at(added[1] + ".damaged") == torn);
 }
 
-// X7: power is lost while the header of a new segment and the blocks behind it are written. The next start keeps that file as damaged, but gives
-// the disk back what was never written in it.
+// X7: power is lost while the header of a new segment and the blocks behind it are written. The next start keeps that file as damaged, but truncates
+// it to its written part.
 TEST_F(PartialLogTest, ATornHeaderKeepsNoSpace) {
   auto log = Open();
   Fill(*log, 1, 600);

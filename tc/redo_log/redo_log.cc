@@ -33,11 +33,11 @@
 namespace deut::tc {
 namespace {
 
-// Past tails of the log that are remembered for keep_time.
+// The number of past tails of the log that are remembered for keep_time.
 constexpr int kTailsKept = 64;
-// Who has less time than this does not wait for the device itself.
+// A caller with less time than this does not write the record itself, because it could not stop waiting for the device.
 constexpr Duration kNearDeadline = seconds(1);
-// Holds every kind of record but transactions.
+// Large enough for every kind of record except transactions.
 constexpr size_t kSmallestRecordLimit = 4096;
 
 Status CheckOptions(const RedoLogOptions& options) {
@@ -143,7 +143,8 @@ struct RedoLog::Parts {
                .reserve_bytes = options.space_reserve_bytes,
                .chunk_bytes = options.chunk_bytes},
               runtime, disk, ring, writer, segments, failure),
-        // All up to the recovered bound has been drawn or given up: this life's first block begins there, and is not durable yet.
+        // Earlier processes have drawn or given up all timestamps below the recovered bound. This start's first block begins there, and is not
+        // durable yet.
         reservation(runtime, ring, writer, options.timestamp_block, state.reserved),
         read_back(options.read_back_bytes, runtime, ring, writer, segments),
         mutex(runtime),
@@ -172,7 +173,7 @@ struct RedoLog::Parts {
 
   RecordSource NewSource() { return RecordSource(ring, writer, segments, source_counters); }
 
-  // What Begin goes by.
+  // The results of recovery that Begin acts on.
   struct Beginning {
     bool empty = false;  // there was no log
     Cut cut;
@@ -187,7 +188,7 @@ struct RedoLog::Parts {
   Storage& storage;
   const Beginning begins;
   std::atomic<bool> begun{false};
-  const Lsn base;  // where this life's records begin
+  const Lsn base;  // the LSN of this start's first record
   const TcId tc;
   const TcEpoch epoch;
   const uint64_t nonce;
@@ -204,13 +205,13 @@ struct RedoLog::Parts {
   RecordSourceCounters source_counters;
   ReadBack read_back;
   std::function<Timestamp(Lsn cut)> forget;
-  // Not on the path of any commit.
+  // No commit takes this mutex.
   Mutex mutex;
   RedoStart redo_start DEUT_GUARDED_BY(mutex);   // the last durable one
   Lsn redo_start_logged DEUT_GUARDED_BY(mutex);  // the last appended one
   struct KnownDc {
     DcId dc;
-    std::optional<Lsn> lsn;  // of the record that this life has appended; none: an earlier life's
+    std::optional<Lsn> lsn;  // the record that this process has appended; none: an earlier process has logged the DC
   };
   // The log's tail at past times, for keep_time.
   struct TailAt {
@@ -219,20 +220,20 @@ struct RedoLog::Parts {
   };
   std::deque<TailAt> tails DEUT_GUARDED_BY(mutex);
   Lsn keep_from DEUT_GUARDED_BY(mutex);
-  std::vector<KnownDc> known_dcs DEUT_GUARDED_BY(mutex);  // appended, perhaps not durable yet
+  std::vector<KnownDc> known_dcs DEUT_GUARDED_BY(mutex);  // their records are appended, and perhaps not durable yet
 };
 
 namespace {
 
-// Cuts a file down to its first `bytes`, so that the disk has the rest again.
+// Truncates a file to its first `bytes`, so that the rest becomes free disk space.
 Status GiveBack(Storage& storage, const std::string& path, uint64_t bytes) {
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage.Open(path, OpenOptions{.writable = true}));
   DEUT_RETURN_IF_ERROR(file->Truncate(bytes));
   return file->Sync();
 }
 
-// Gives a file of which nobody understands what it holds a name of its own: that of its segment is wanted. Before that the zeros behind
-// its last `bytes` go: power that is lost in a start tears the header of the new segment, and on a full disk the next start wants its space.
+// Renames a file whose content cannot be determined, because the name of its segment is needed. Before that, cuts off the zeros behind its first
+// `bytes`: a loss of power during a start tears the header of the new segment, and on a full disk the next start needs that file's space.
 Status KeepDamaged(Storage& storage, const std::string& path, uint64_t bytes) {
   if (!DEUT_OMITTED("X7.give_back_zeros")) DEUT_RETURN_IF_ERROR(GiveBack(storage, path, bytes));
   for (int copy = 1;; ++copy) {
@@ -247,7 +248,7 @@ Status KeepDamaged(Storage& storage, const std::string& path, uint64_t bytes) {
   }
 }
 
-// Removes what lies behind the chain, newest first, so that a crash leaves no gap in the numbers. Those of it that are `damaged` are renamed.
+// Removes the files behind the chain, the newest first, so that a crash leaves no gap in the numbers. Files that are `damaged` are renamed instead.
 Status RemoveStale(Storage& storage, const std::string& directory, const std::vector<uint64_t>& stale,
                    const std::vector<DamagedSegment>& damaged) {
   for (auto number = stale.rbegin(); number != stale.rend(); ++number) {
@@ -262,14 +263,14 @@ Status RemoveStale(Storage& storage, const std::string& directory, const std::ve
   return Status::Ok();
 }
 
-// The new life's first segment. The full disk that ended the one before must not keep this one from starting, for it is what lets segments
-// go: then the segment takes the place of the reserve.
+// Creates this start's first segment. A full disk may have ended the process before, and must not prevent this start, because only a TC that runs
+// can free segments. On a full disk the segment therefore takes the space of the reserve.
 Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::string& directory, bool new_log,
                           const Cut& cut) {
   const Status created = segments.CreateSpare();
   if (created != ErrorCode::kResourceExhausted || new_log) return created;
   if (!DEUT_OMITTED("X7.start_in_reserve")) {
-    // Nobody will use the space behind the chain in its last segment: on a full disk that is what was kept in reserve.
+    // The space behind the chain in its last segment is never used again. On a full disk, that space was the reserve.
     DEUT_RETURN_IF_ERROR(GiveBack(storage, Concat(directory, "/", SegmentName(cut.segment)), cut.offset));
   }
   if (segments.CreateShortSpare().ok()) return Status::Ok();
@@ -277,7 +278,7 @@ Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::str
                     "; the transaction component starts when there is space for a segment of its log");
 }
 
-// What the new life begins with.
+// Returns the state with which this start begins: the recovered state, a higher epoch and a new nonce.
 Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::string& directory, Runtime& runtime) {
   LogState state = chain.state;
   if (chain.empty) {
@@ -352,7 +353,7 @@ Status RedoLog::Begin() {
   Parts& p = *parts_;
   const std::string& directory = p.options.directory;
   p.lock->RemoveWhenReleased(false);
-  // Each step may be done again, after one that found no space.
+  // Each step may be repeated after a step that found no space.
   DEUT_RETURN_IF_ERROR(WriteAgain(p.storage, directory, p.begins.unproven));
   DEUT_RETURN_IF_ERROR(RemoveStale(p.storage, directory, p.begins.stale, p.begins.damaged));
   DEUT_RETURN_IF_ERROR(CreateFirstSegment(p.segments, p.storage, directory, p.begins.empty, p.begins.cut));
@@ -366,7 +367,7 @@ Status RedoLog::StartLife() {
   p.writer.Start();
   p.segments.Start();
   p.begun.store(true, std::memory_order_release);
-  // First of all the cut: from here on nothing behind it counts, whatever the disk still brings forth.
+  // The cut is logged first. From then on nothing behind it counts, even if a late write of an earlier process still reaches the disk.
   if (!p.begins.empty && !DEUT_OMITTED("D2.log_cut")) p.Append(RecordType::kEndOfEpoch, EncodeCutBody(p.begins.cut));
   const AppendResult start = p.Append(RecordType::kEpochStart, EncodeEpochStartBody(tc(), epoch(), nonce()));
   DEUT_RETURN_IF_ERROR(WaitDurable(start.lsn, kNoDeadline));
@@ -393,7 +394,7 @@ Status RedoLog::failure() const { return parts_->failure.status(); }
 
 namespace {
 
-// Of the updates of one record, which are those of `body`.
+// Sets the places of the updates of one record, which are the updates of `body`.
 void PlaceUpdates(Lsn record, const TransactionBody& body, absl::Span<Lsn> places) {
   uint64_t at = record.value + kRecordWordBytes + body.BytesBeforeUpdates();
   for (size_t i = 0; i < places.size(); ++i) {
@@ -413,7 +414,7 @@ AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update>
   uint64_t appended = 0;
   if (NeedsChunks(body.Bytes(), parts_->options.chunk_bytes)) {
     all_chunks.assign(chunks.begin(), chunks.end());
-    // What is over goes ahead in chunks; the last run of updates stays with the commit.
+    // Chunks take the updates that do not fit into the commit record. The last updates stay with the commit.
     for (;;) {
       const size_t count = UpdatesOfChunk(updates, parts_->options.chunk_bytes);
       if (count == updates.size()) break;
@@ -462,7 +463,7 @@ Status RedoLog::AddKnownDc(DcId dc, Deadline deadline) {
     const auto found = std::ranges::find(known, dc, &Parts::KnownDc::dc);
     if (found != known.end()) {
       if (!found->lsn) return Status::Ok();
-      lsn = *found->lsn;  // whoever asked for it first may not have waited to the end
+      lsn = *found->lsn;  // the caller that appended the record may have stopped waiting before it was durable
     } else if (known.size() >= kMaxKnownDcs) {
       return DEUT_ERROR(kResourceExhausted, "the redo log knows ", kMaxKnownDcs, " data components already, its limit");
     } else {
@@ -496,7 +497,7 @@ Status RedoLog::WaitDurable(Lsn lsn, Deadline deadline) {
     return DEUT_ERROR(kUnavailable, "the redo log in ", parts_->options.directory, " is recovered up to LSN ",
                       durable().value, " and not written to yet");
   }
-  // Also who leads blocks.
+  // Announced before Lead as well, because a thread that leads blocks, too.
   BeforeWait::Tell();
   const bool near = deadline != kNoDeadline && deadline < parts_->runtime.Now() + kNearDeadline;
   if (!near && parts_->writer.Lead(lsn)) return Status::Ok();
@@ -539,7 +540,7 @@ Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline)
 
 Lsn RedoLog::Parts::CutNow() {
   const MonotonicTime now = runtime.Now();
-  // Files, not records: what is written little by little takes more of the disk than it holds.
+  // Counts files, not records: a log that is written in small pieces takes more disk space than its records have bytes.
   const Lsn by_size = segments.BeginOfNewest(options.keep_bytes / options.segment_bytes);
   MutexLock locked(mutex);
   if (options.keep_bytes == 0 || segments.disk_full()) return redo_start.lsn;
@@ -557,8 +558,8 @@ Status RedoLog::LetGoOfKept(Deadline deadline) {
   const Timestamp horizon = parts_->forget ? parts_->forget(cut) : Timestamp{0};
   if (horizon > Timestamp{0} && !DEUT_OMITTED("outcome.log_horizon"))
     parts_->Append(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
-  // It stands above the cut, so whatever log there is holds the last one, and a later start can tell files that were trimmed from files that
-  // are missing. Both records are durable before the first file goes.
+  // The TRIMMED record lies above the cut, so the remaining log always holds the last one. By it a later start can tell trimmed files from missing
+  // files. Both records are durable before the first file is removed.
   if (!DEUT_OMITTED("outcome.log_trimmed")) {
     const AppendResult appended = parts_->Append(RecordType::kTrimmed, EncodeTrimmedBody(cut));
     if (!DEUT_OMITTED("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
@@ -579,7 +580,7 @@ std::unique_ptr<LogReader> RedoLog::NewReader(Lsn from) {
 Status RedoLog::ReadValue(const LoggedPut& put, std::string* value) { return parts_->read_back.Read(put, value); }
 
 RedoLogCounters RedoLog::counters() const {
-  // Before the tail, so that none of the differences is negative.
+  // These are read before the tail, so that none of the differences is negative.
   const Lsn durable_lsn = durable();
   const Lsn consumed = parts_->writer.consumed();
   return RedoLogCounters{.records = parts_->writer.records(),

@@ -237,8 +237,8 @@ struct TransactionComponent::Parts {
     return true;
   }
 
-  // The DC has accepted this TC (X4): only now anything is written to its folders. What an earlier life has spilled may be what fills the disk on
-  // which the log wants its next segment, so it goes first.
+  // Called when the DC has accepted this TC (X4): only from now on the TC writes to its folders. Runs that an earlier process has spilled may fill
+  // the disk on which the log needs its next segment, so they are removed first.
   Status BeginLog(Storage& storage) {
     DEUT_RETURN_IF_ERROR(ClaimFolder(storage, options.log.directory, kTcFolder));
     DEUT_RETURN_IF_ERROR(spilled.Clear());
@@ -343,9 +343,9 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
       std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
-  // Nothing is written to a folder that is another component's. In its own nothing is written or removed but locks before the DC was asked
-  // (Parts::BeginLog): a refusal leaves all that it was founded on. A lock file that was not there before goes with its lock then, so all that a
-  // refused start may leave is the empty folder of the log.
+  // The TC writes nothing to a folder of another component. In its own folders it writes and removes nothing but locks before the DC has accepted it
+  // (Parts::BeginLog). So a refusal leaves all files on which it is based. A refused start also removes the lock files that it has made. All it may
+  // leave behind is the empty folder of the log.
   DEUT_RETURN_IF_ERROR(CheckFolder(storage, options.log.directory, kTcFolder));
   DEUT_RETURN_IF_ERROR(SpilledRuns::CheckFolder(storage, options.spill_directory));
   RecoveredLog recovered;

@@ -41,7 +41,7 @@ Result<std::unique_ptr<FileLock>> SpilledRuns::LockFolder(Storage& storage, cons
   if (!there) return std::unique_ptr<FileLock>();
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(directory, "/", kLockName)));
   lock->RemoveWhenReleased(true);  // until Clear
-  // Again, under the lock: another component may have come between.
+  // Checked again under the lock, because another component may have claimed the directory meanwhile.
   DEUT_RETURN_IF_ERROR(CheckFolder(storage, directory));
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
   // All files are checked before the first one is removed, so that a refusal leaves everything.
@@ -70,7 +70,7 @@ Status SpilledRuns::Clear() {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
   for (const std::string& name : names) {
     if (!IsRunName(name)) continue;
-    // One that somebody else has removed meanwhile is as good.
+    // A file that was removed meanwhile is no error.
     const Status removed = storage_.Remove(Concat(directory_, "/", name));
     if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
   }

@@ -55,16 +55,17 @@ class SpilledRuns {
   SpilledRuns(const SpilledRuns&) = delete;
   SpilledRuns& operator=(const SpilledRuns&) = delete;
 
-  // OK if Clear may take the directory, as far as its owner is concerned (common/io/folder_owner.h). Changes nothing.
+  // Returns OK if the directory's OWNER allows Clear to take it (common/io/folder_owner.h). Changes nothing.
   static Status CheckFolder(Storage& storage, const std::string& directory);
-  // Locks the directory and looks at what it holds; null if it is not there. Makes and removes nothing, but a lock file that goes with the lock,
-  // unless an object that holds the lock is cleared. UNAVAILABLE if another process has it, WRONG_STATE if it belongs to another component or holds
-  // files of none. A file that has a run's name and is none, or of another version, is an error (UnderstandSpillFile).
+  // Locks the directory and examines its files; null if the directory is not there. Makes and removes nothing, except a lock file. That is removed
+  // with the lock, unless an object that holds the lock is cleared (Clear).
+  //   UNAVAILABLE: another process has the lock. WRONG_STATE: the directory belongs to another component, or holds files of no component. A file that
+  //   has a run's name but is no run, or a run of another version, is an error, too (UnderstandSpillFile).
   static Result<std::unique_ptr<FileLock>> LockFolder(Storage& storage, const std::string& directory);
-  // What LockFolder has answered for this directory.
+  // Takes over the lock that LockFolder has returned for this directory.
   void Hold(std::unique_ptr<FileLock> lock) { lock_ = std::move(lock); }
-  // Claims the directory, made and locked unless that has been done, and removes what an earlier life has left in it. May be called again after an
-  // error. REQUIRES: before all that follow.
+  // Claims the directory for this component and removes the runs that an earlier process has left there. Makes and locks the directory first, unless
+  // the object holds its lock. May be called again after an error. REQUIRES: called before all methods below.
   Status Clear();
 
   bool empty() const { return list_.load(std::memory_order_seq_cst) == nullptr; }

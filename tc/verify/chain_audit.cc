@@ -36,7 +36,7 @@ void ChainAudit::OnSegment(const BlockHeader& header, const LogState& repeated) 
     commits_.emplace(first_lsn_);
     state_ = repeated;
     ++counts_.lives;
-    // Whether it is the first of its life, its first record says.
+    // Its first record will show whether this segment is the first of its start (CheckLifeBegins).
     life_from_ = Timestamp(1);
   } else {
     before_ = Cut{.lsn = header.first_lsn, .segment = last.segment, .offset = last.offset + last.block_bytes};
@@ -138,7 +138,7 @@ void ChainAudit::CheckLifeBegins(const LogRecord& record) {
            record.cut.offset, ", the log before it ends in ", SegmentName(before_->segment), " at offset ",
            before_->offset);
     }
-    // In the oldest segment it is what tells that a life begins.
+    // In the oldest segment, only this record shows that a start begins here.
     if (counts_.segments == 1) {
       life_begins_ = true;
       life_from_ = state_.reserved;
@@ -192,7 +192,7 @@ void ChainAudit::CheckCommit(const LogRecord& record) {
   for (size_t i = 0; i < record.chunks.size(); ++i) {
     const Lsn lsn = record.chunks[i];
     first = std::min(first, lsn);
-    if (lsn < first_lsn_) continue;  // let go: then its commit is stable, which is looked at below
+    if (lsn < first_lsn_) continue;  // the chunk was trimmed: then its commit is stable, which is checked below
     const auto found = chunks_.find(lsn.value);
     if (found == chunks_.end() || found->second.timestamp != record.timestamp) {
       Find("D4", "the commit at LSN ", lsn_.value, " names LSN ", lsn.value, ", where no chunk of its transaction is");
@@ -242,7 +242,7 @@ void ChainAudit::CheckRedoStart(const LogRecord& record) {
 
 void ChainAudit::CheckNothingIsCutOff(const RedoStart& start) {
   for (const DcPosition& position : start.stable) {
-    // A position inside a commit leaves that one unfinished.
+    // A position inside a commit means that this commit is not completely stable.
     const uint64_t inside = position.stable.sequence == UINT32_MAX ? 1 : 0;
     if (position.stable.commit.value == UINT64_MAX) continue;
     const Lsn beyond(position.stable.commit.value + inside);
@@ -264,10 +264,10 @@ void ChainAudit::ForgetLife() {
   timestamps_.clear();
 }
 
-// TRIMMED is durable before the first file goes, and stands above the cut, so whatever log there is holds the last one.
+// TRIMMED is durable before the first file is removed, and lies above the cut, so the remaining log always holds the last such record.
 void ChainAudit::CheckBeginning() {
   if (counts_.segments == 0 || first_lsn_ <= trimmed_) return;
-  // Where redo starts before what is left a start is refused, with a sentence of its own.
+  // If redo starts before the first record, recovery itself refuses the log, with its own message.
   if (state_.redo_start.lsn < first_lsn_) return;
   const bool never = trimmed_ == kFirstLsn;
   const std::string last = Concat(directory_, "/", SegmentName(first_segment_ - 1));

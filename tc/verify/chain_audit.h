@@ -1,16 +1,17 @@
-// ChainAudit: what recovery does not need to ask of a log's records, and a right log answers all the same. Counts them on the way.
+// ChainAudit: checks properties of a log's records that recovery does not need, and that every correct log has. It also counts the records.
 //
-//   D3  a transaction names the epoch of its block, and a timestamp that was reserved before it, by its own life, and that no other commit has;
-//       reservations rise; a life begins by saying so; a segment's header repeats what the records before it say
+//   D3  a transaction names the epoch of its block, and a timestamp that the same start of the TC has reserved before it, and that no other commit
+//       has; reservations rise; the log of a start begins with its EPOCH_START (or END_OF_EPOCH before it); a segment's header repeats the state of
+//       the records before it
 //   D4  a commit's chunks are in the log before it, are its own, and all its sequences rise
 //   X1  no commit below L follows a low-water record L
-//   S2  a redo start is where a record begins, not beyond itself; it and the stable positions never go back; the data components are
+//   S2  a redo start is the LSN of a record, and not beyond its own record; it and the stable positions never go back; the data components are
 //       known; no commit that began below it is beyond the stable positions
-//   S2  the log begins no later than it says it was trimmed; else its oldest files are missing. A start serves without them, as redo does not
-//       want them, and answers ids of their commits as too old to know
+//   S2  the log begins no later than its TRIMMED record says; otherwise its oldest files are missing. A start serves without them, because redo does
+//       not need them, and answers for ids of their commits that they are too old to know
 //   D2  an end of epoch names the place where the log before it ended; durable LSNs never go back
 //
-// Memory: a bit for 4 bytes of log, one for each timestamp of a life, some bytes for each chunk whose commit has not been met.
+// Memory: one bit for 4 bytes of log, one for each timestamp of a start, some bytes for each chunk whose commit has not been found yet.
 // Thread-safety: one thread.
 #ifndef TC_VERIFY_CHAIN_AUDIT_H_
 #define TC_VERIFY_CHAIN_AUDIT_H_

@@ -1,5 +1,5 @@
-// LogOnDisk: for tests: a log directory in memory as three lives of a redo log have left it: commits small and in chunks, a chunk whose
-// transaction did not commit, low-water records, redo starts with a data component's positions, segments let go and used again.
+// LogOnDisk, for tests: a log directory in memory, as three starts of a redo log have left it. It has small commits and commits in chunks, a chunk
+// whose transaction did not commit, low-water records, redo starts with a data component's positions, and segments that were recycled.
 // Thread-safety: one thread.
 #ifndef TC_VERIFY_LOG_ON_DISK_H_
 #define TC_VERIFY_LOG_ON_DISK_H_
@@ -24,14 +24,14 @@ class LogOnDisk {
  public:
   static constexpr const char* kDirectory = "/tc";
 
-  // `keep_bytes`: so much of the log is kept beyond the redo start, as for outcomes.
+  // `keep_bytes`: this much of the log before the redo start is kept, as for outcomes.
   explicit LogOnDisk(uint64_t keep_bytes = 0) : keep_bytes_(keep_bytes) {}
 
   void Fill() {
     for (int life = 1; life <= 3; ++life) Live(life);
   }
 
-  // One life more, of a dozen commits in several segments.
+  // Opens the log once more, appends a dozen commits in several segments, and closes it. `life`: the number of this start.
   void Live(int life) {
     RecoveredLog recovered;
     RedoLogOptions options = Options();
@@ -45,7 +45,7 @@ class LogOnDisk {
     for (int i = 0; i < 12; ++i, ++timestamp) {
       ASSERT_TRUE(log->EnsureReserved(Timestamp(timestamp), kNoDeadline).ok());
       last = CommitPieces(*log, timestamp, i % 5 == 4 ? 2500 : 100);
-      // Every second one waits, so that blocks differ in what they say was durable.
+      // Every second commit waits, so that the blocks state different durable LSNs.
       if (i % 2 == 0) ASSERT_TRUE(log->WaitDurable(last.lsn, kNoDeadline).ok());
       if (i == 6) log->AppendLowWater(Timestamp(timestamp));
       if (i == 8 && life < 3) {
@@ -59,7 +59,7 @@ class LogOnDisk {
     log->AppendChunk(Timestamp(timestamp), {&update, 1});
     last = log->AppendLowWater(Timestamp(timestamp));
     ASSERT_TRUE(log->WaitDurable(last.lsn, kNoDeadline).ok());
-    // A file behind the chain, whatever the helper was at.
+    // Makes sure that there is a file behind the chain, however far the helper is.
     while (log->counters().spare_segments == 0) RealRuntime().Yield();
   }
 

@@ -1,15 +1,15 @@
-// Verify: the offline check of a transaction component's log directory, by the code that recovers it (tc/redo_log/recovery.h).
+// Verify: the offline check of a transaction component's log directory. It uses the code that recovers the log (tc/redo_log/recovery.h).
 //
-// What is checked
-//   files     every segment from the oldest to the newest is there; headers and blocks: magic, version, own place, length, CRC-32C, the chain to
-//             the predecessor, epochs that never fall; every record decodes (recovery.h)
-//   the end   where the chain breaks and why; that what lies behind the break does not prove that more was durable (rule D2)
-//   the       whether the oldest files are missing, by the redo start (recovery.h) and by what the log says of its trims (rule S2)
-//   beginning
-//   records   what they say agrees with each other (chain_audit.h: D2, D3, D4, S2, X1)
-// What a start of tcd refuses is damage, and what it does not is none, but for what the records say, which a start does not look at.
-// A torn tail is no damage: nobody was told of what it held. (Rot in the last blocks cannot be told from that, rule D2.)
-// Changes nothing (log_directory.h). Any bytes may be there: none crashes it. Memory: about a thirtieth of the log (chain_audit.h).
+// Checks:
+//   files       every segment from the oldest to the newest is there; headers and blocks: magic, version, own place, length, CRC-32C, the chain to
+//               the predecessor, epochs that never fall; every record decodes (recovery.h)
+//   the end     where the chain breaks and why; that no block behind the break proves that more was durable (rule D2)
+//   beginning   whether the oldest files are missing, by the redo start (recovery.h) and by the log's own records of its trims (rule S2)
+//   records     the contents of the records agree with each other (chain_audit.h: D2, D3, D4, S2, X1)
+// Every state that a start of tcd refuses is damage. A state that a start accepts is no damage, except a contradiction between records, which a start
+// does not look for.
+// A torn tail is no damage: its records were acknowledged to nobody. (Rot in the last blocks cannot be told from a torn tail, rule D2.)
+// Changes nothing (log_directory.h). The files may hold any bytes; none crash the check. Memory: about a thirtieth of the log (chain_audit.h).
 // Thread-safety: one thread.
 #ifndef TC_VERIFY_VERIFY_H_
 #define TC_VERIFY_VERIFY_H_
@@ -30,36 +30,37 @@
 namespace deut::tc {
 
 struct LogVerifyOptions {
-  size_t max_findings = 1000;  // more are counted only
+  size_t max_findings = 1000;  // further findings are only counted
 };
 
 struct LogFinding {
-  std::string rule;  // empty: a start refuses it
-  std::string text;  // which file and offset; what is wrong
+  std::string rule;  // the rule that is broken; empty: a start refuses the log because of this finding
+  std::string text;  // the file, the offset and the fault
 };
 
 struct LogReport {
   size_t files = 0;  // segments and spares
   ChainCounts counts;
-  LogState state;  // as of the last record that was read
+  LogState state;  // the state after the last record that was read
   Lsn first_lsn;
-  std::optional<Cut> end;       // nothing: it was not found
-  std::string why_it_ends;      // with file and offset
-  uint64_t unproven_bytes = 0;  // at the end, of which no block says that they were durable: a start writes them again
+  std::optional<Cut> end;       // nothing: the end was not found
+  std::string why_it_ends;      // the reason, with file and offset
+  uint64_t unproven_bytes = 0;  // size of the last blocks, which no block states to be durable: a start writes them again
   bool empty = false;           // there is no log: nothing was ever durable
-  std::vector<std::string> notes;  // what is unusual, and no damage
+  std::vector<std::string> notes;  // unusual facts that are no damage
   std::vector<LogFinding> findings;
-  uint64_t damages = 0;  // findings, with those that are not kept
+  uint64_t damages = 0;  // number of findings, including those that are not kept
 
   bool clean() const { return damages == 0; }
 };
 
-// An error: it cannot be checked. UNAVAILABLE: it is in use; INVALID_ARGUMENT, NOT_FOUND: no such directory; IO_ERROR: it cannot be read.
+// Checks the log. An error means that it cannot be checked. UNAVAILABLE: the log is in use. INVALID_ARGUMENT, NOT_FOUND: there is no such directory.
+// IO_ERROR: a file cannot be read.
 Result<LogReport> VerifyLog(Storage& storage, const std::string& directory, const LogVerifyOptions& options);
 
-// The report for a person: some lines about what is there; a line for each finding; and at the end one that begins with "tc verify: ".
+// Returns the report as text: some lines about the content of the log, a line for each finding, and a last line that begins with "tc verify: ".
 std::string ReportText(const LogReport& report);
-// That line alone, without its end.
+// Returns that last line alone, without its newline.
 std::string VerdictLine(const LogReport& report);
 
 }  // namespace deut::tc

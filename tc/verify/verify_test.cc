@@ -62,7 +62,7 @@ TEST_F(VerifyTest, LogsOfSeveralLivesAreClean) {
                       HasSubstr("\ntc verify: clean, "),
                       HasSubstr(Concat("\nthe log ends at LSN ", report.end->lsn.value, ": /tc/log-"))));
   }
-  // What a start finds is what was said.
+  // A start finds the same end as the report.
   const Lsn end = Look().end->lsn;
   RecoveredLog recovered;
   const auto log = MustOpen(LogOnDisk::Options(), disk_.storage(), &recovered);
@@ -111,7 +111,7 @@ TEST_F(VerifyTest, AMissingSegmentIsNamed) {
                             EndsWith("tc verify: DAMAGED, 1 finding\n")));
 }
 
-// Those below the redo start may be gone at any time; the one with it may not.
+// Segments below the redo start may be gone at any time; the segment that holds the redo start may not.
 TEST_F(VerifyTest, AMissingOldestSegmentIsNoticed) {
   disk_.Fill();
   const Lsn redo_start = Look().state.redo_start.lsn;
@@ -146,7 +146,7 @@ class Beginning final : public ChainVisitor {
   std::optional<Lsn> first_;
 };
 
-// Below the redo start the log is kept for outcomes. Files of that part are missing only if the log does not say that they were trimmed.
+// The log below the redo start is kept for outcomes. Files of that part count as missing only if no TRIMMED record covers them.
 void ExpectMissingFilesAreNamed(uint64_t keep_bytes, std::string_view why) {
   LogOnDisk disk(keep_bytes);
   disk.Fill();
@@ -154,7 +154,7 @@ void ExpectMissingFilesAreNamed(uint64_t keep_bytes, std::string_view why) {
   int missing = 0;
   for (std::string last; const std::string& path : disk.Segments()) {
     Beginning beginning;
-    if (!RecoverChain(disk.storage(), LogOnDisk::kDirectory, &beginning).ok()) break;  // redo starts in what is missing
+    if (!RecoverChain(disk.storage(), LogOnDisk::kDirectory, &beginning).ok()) break;  // redo starts in a missing file
     const LogReport report = Verify(disk.storage(), LogOnDisk::kDirectory);
     if (beginning.first() <= beginning.trimmed) {
       EXPECT_TRUE(report.clean()) << ReportText(report);
@@ -185,7 +185,7 @@ TEST(VerifyBeginningTest, MissingOldestSegmentsOfATrimmedLogAreNamed) {
                              "its records say that it was trimmed only up to LSN ");
 }
 
-// The files that hold a log; others are spares, with whatever was in them before.
+// Returns the files that hold the log. The other files are spares, with arbitrary old content.
 std::set<std::string> ChainOf(LogOnDisk& disk) {
   const Result<RecoveredChain> chain = RecoverChain(disk.storage(), LogOnDisk::kDirectory);
   EXPECT_TRUE(chain.ok()) << chain.status().ToString();
@@ -194,7 +194,7 @@ std::set<std::string> ChainOf(LogOnDisk& disk) {
   return paths;
 }
 
-// A segment of another log in place of one: its number is right, and nothing else.
+// A segment of another log takes the place of a segment. Its number is right, and nothing else.
 TEST_F(VerifyTest, AForeignSegmentIsNamed) {
   disk_.Fill();
   LogOnDisk other;
@@ -217,7 +217,7 @@ TEST_F(VerifyTest, AForeignSegmentIsNamed) {
   EXPECT_TRUE(Look().clean());
 }
 
-// Which bytes of which segment belong to the chain.
+// Collects the places of all blocks of the chain.
 class Places final : public ChainVisitor {
  public:
   struct Place {
@@ -236,8 +236,9 @@ class Places final : public ChainVisitor {
   std::vector<Place> all;
 };
 
-// A flipped bit in every byte of every file: in the chain it is found, or the block it lies in is one of the last, of which nothing says that it
-// was durable: then the log ends before it. Elsewhere it changes nothing, but in a file's first block, without which the file is not understood.
+// Flips a bit in every byte of every file. In the chain the flip is found; or it lies in one of the last blocks, which no record states to be
+// durable, and the log then ends before that block. Elsewhere it changes nothing, except in a file's first block, without which the file is not
+// understood.
 TEST_F(VerifyTest, AFlippedBitAnywhere) {
   disk_.Fill();
   const LogReport before = Look();
@@ -316,7 +317,7 @@ TEST_F(VerifyRecordsTest, FindingsAreBounded) {
               AllOf(HasSubstr("\nand 36 more\n"), EndsWith("\ntc verify: DAMAGED, 39 findings\n")));
 }
 
-// A torn tail is no damage; what proves that it had been durable makes it damage, and both places are named.
+// A torn tail is no damage. A block that proves that it had been durable makes it damage, and the report names both places.
 TEST_F(VerifyRecordsTest, ATornTailAndDamageAreToldApart) {
   Commit(50);
   forge_.Block();
