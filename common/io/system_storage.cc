@@ -49,8 +49,9 @@ class SystemLock final : public FileLock {
 
 constexpr int kLockAttempts = 1000;
 
-// Whether the locked file still has its name. A holder may have removed it between the opening and the locking here; then a lock on what was opened
-// keeps nobody away. *made: also if the file is empty, since the process that has made it was not the one to lock it first.
+// Whether the locked file still has its name. The previous holder may have removed the file between the open and the lock here. Then the lock is on a
+// file without a name and keeps no other process away. *made becomes true also if the file is empty: the process that has made it has not locked it
+// first.
 bool LockedIsThere(int descriptor, const std::string& path, bool* made) {
   struct stat locked{}, named{};
   if (fstat(descriptor, &locked) != 0 || stat(path.c_str(), &named) != 0) return false;
@@ -193,7 +194,7 @@ class SystemStorage final : public Storage {
   std::string name() const override { return name_; }
 
  private:
-  // *made: whether the file is made here, or was to be; false: it was there, though it may be gone by now.
+  // *made: this call has made the file, or failed to make it. False: the file was there, though it may be gone by now.
   int OpenLockFile(const std::string& path, bool* made) {
     const auto try_open = [&](int flags) {
       return RetryShortage(runtime_, "open lock file", path,
@@ -206,7 +207,7 @@ class SystemStorage final : public Storage {
     return try_open(0);
   }
 
-  // Who wrote the lock file, for a person.
+  // Names the process that wrote the lock file, for a message.
   static std::string Holder(int descriptor) {
     char text[32] = {};
     if (pread(descriptor, text, sizeof(text) - 1, 0) <= 0) return "another process";

@@ -13,7 +13,7 @@
 namespace deut {
 namespace {
 
-// Nothing if there is none: the file says "max", or cannot be read.
+// Returns nothing if the file holds no number, as "max", or cannot be read.
 std::optional<uint64_t> ReadNumber(const std::string& path) {
   std::ifstream file(path);
   uint64_t number = 0;
@@ -27,8 +27,8 @@ void Lower(ThreadLimit* limit, uint64_t threads, std::string name) {
   limit->name = std::move(name);
 }
 
-// The group at `path` below the folder `mount`, and those above it. In a container the path may be that outside, which is not there; the container's
-// own group is then at the top.
+// Applies pids.max of the group at `path` below the folder `mount`, and of all groups above it. In a container the path may be the one outside the
+// container, which does not exist there. The container's own group is then at the top.
 void LowerByGroups(const std::string& mount, std::string path, ThreadLimit* limit) {
   for (;;) {
     const std::string folder = Concat(mount, path == "/" ? "" : path);
@@ -61,7 +61,7 @@ ThreadLimit ReadThreadLimit(const std::string& root, uid_t user) {
   if (user != 0 && getrlimit(RLIMIT_NPROC, &processes) == 0 && processes.rlim_cur != RLIM_INFINITY) {
     Lower(&limit, processes.rlim_cur, Concat("the user's limit of processes, ", processes.rlim_cur, " (ulimit -u)"));
   }
-  // A line each: number, controllers, path of the group; of version 2 the number is 0, and no controllers are named.
+  // Each line has a number, the controllers and the path of the group. In version 2 the number is 0, and no controllers are named.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const size_t first = line.find(':');

@@ -1,8 +1,7 @@
-// AdaptiveSpin: decides whether, and for how long, a thread stays awake before it sleeps for something that may come
-// soon.
+// AdaptiveSpin: decides whether, and for how long, a thread stays awake before it sleeps until an event that may come soon.
 //
 // A sleeping thread is woken late. The scheduler has to choose it, and an idle processor has to leave its sleep
-// state, which takes longer under a hypervisor. A thread that stays awake notices an event within kAwake sooner.
+// state, which takes longer under a hypervisor. A thread that stays awake for up to kAwake notices an event sooner.
 // Between two looks it yields, so that other threads can run.
 // A look in vain costs processor time. It also costs other threads time, because the scheduler need not take the
 // yielding thread off its processor. So a thread stays awake only where at least two of three looks succeed:
@@ -26,8 +25,8 @@ class AdaptiveSpin {
   static constexpr int kMostCredit = 8;
   static constexpr uint32_t kAsleep = 63;
 
-  // `look` answers whether the awaited thing is there. True: it was found. False: the caller may sleep now. REQUIRES:
-  // the caller has looked once.
+  // Repeats `look`, which returns whether the event has come. True: it has. False: the caller may sleep now. REQUIRES: the
+  // caller has looked once.
   template <typename Look>
   bool Find(Runtime& runtime, Deadline deadline, Look look) {
     if (!StayAwake()) return false;
