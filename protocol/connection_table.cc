@@ -17,7 +17,7 @@ constexpr size_t kFreePart = 8;
 // The most connections that one call looks at.
 constexpr size_t kMostLooks = 64;
 
-// False also where the system does not know, as for a Unix socket.
+// Whether the peer has sent no byte. False also if the system does not know, as for a Unix socket.
 bool HasSentNothing(int descriptor) {
   tcp_info about{};
   socklen_t bytes = sizeof(about);
@@ -70,7 +70,8 @@ int ConnectionTable::Add(const PeerKey& peer, Descriptor watched) {
   return number;
 }
 
-// Two leave for one that comes, so the list stays short. Only a silent connection stops that, until its handshake times out.
+// Up to two entries leave for each that is added, so the list stays short. Only a silent connection in front stops that, until its handshake times
+// out.
 void ConnectionTable::AddYoungLocked(YoungList* list, const Young& newest) {
   for (int i = 0; i < 2 && !list->empty() && list->front().since <= newest.since - kSilentGrace; ++i) {
     if (IsSilentLocked(list->front())) break;

@@ -1,9 +1,9 @@
-// ConnectionTable: the connections of a server, with the caps on them: how many there may be in all, and from one peer address.
+// ConnectionTable: the connections of a server, and the caps on their number: in all, and for each peer address.
 //
-// A peer is an address (peer_key.h). A connection of a Unix socket has none: only the cap on all holds.
-// A peer that connects and never sends costs as much as a client. A client sends its first bytes at once. So silent connections, those without a byte
-// from their peers, make way for new ones: when the table is almost full the oldest silent ones of all peers are shut down, and when the
-// arriving peer has almost as many as one may have, the oldest silent ones of that peer. Nobody loses a connection because another peer has many.
+// A peer is an address (peer_key.h). A connection of a Unix socket has no address, so only the cap on all connections applies to it.
+// A peer that connects and never sends costs as much as a client. A client sends its first bytes at once. So silent connections, those that have not
+// received a byte, make room for new ones. When the table is almost full, the oldest silent connections of all peers are shut down. When the arriving
+// peer is close to its own cap, the oldest silent connections of that peer are. No peer loses a connection because another peer has many.
 // Thread-safety: all methods from any thread. Ownership: owns the watched descriptors, which are duplicates of the connections' own.
 #ifndef PROTOCOL_CONNECTION_TABLE_H_
 #define PROTOCOL_CONNECTION_TABLE_H_
@@ -35,14 +35,15 @@ class ConnectionTable {
 
   // Counts a new connection of `peer`, or says why it must be refused.
   Answer Admit(const PeerKey& peer);
-  // Undoes an admission that came to nothing.
+  // Undoes an Admit whose connection is not added.
   void Withdraw(const PeerKey& peer);
-  // `watched` is a duplicate of the admitted connection's descriptor. Returns its number, by which Remove knows it.
+  // Adds an admitted connection; `watched` is a duplicate of its descriptor. Returns the number of the duplicate, by which Remove knows it.
   int Add(const PeerKey& peer, Descriptor watched);
   // The connection has ended. Closes the duplicate. False if the number is unknown.
   bool Remove(int watched);
 
-  // Makes room for a connection of `arriving`: shuts down up to kMostShutDown of the oldest silent connections, as said above. Returns how many.
+  // Makes room for a connection of `arriving`: shuts down up to kMostShutDown of the oldest silent connections, as described above. Returns their
+  // number.
   size_t ShutDownSilent(const PeerKey& arriving);
 
   // Shuts down all connections.
@@ -66,14 +67,14 @@ class ConnectionTable {
     uint64_t number;
     MonotonicTime since;
   };
-  // Connections that are not known to have sent anything, oldest first. Some have ended.
+  // Connections that are not known to have sent anything, oldest first. Some of them may have ended.
   using YoungList = std::deque<Young>;
   struct OfPeer {
     size_t open = 0;
     YoungList young;
   };
   bool IsSilentLocked(const Young& young) const DEUT_REQUIRES(mutex_);
-  // Appends the newest, and removes from the front what need not be in the list.
+  // Appends the newest connection, and removes up to two from the front that have sent something or have ended.
   void AddYoungLocked(YoungList* list, const Young& newest) DEUT_REQUIRES(mutex_);
   size_t ShutDownSilentLocked(YoungList* list) DEUT_REQUIRES(mutex_);
   void WithdrawLocked(const PeerKey& peer) DEUT_REQUIRES(mutex_);
@@ -85,7 +86,7 @@ class ConnectionTable {
   uint64_t last_number_ DEUT_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<PeerKey, OfPeer> peers_ DEUT_GUARDED_BY(mutex_);
   absl::flat_hash_map<int, Connection> connections_ DEUT_GUARDED_BY(mutex_);
-  YoungList young_ DEUT_GUARDED_BY(mutex_);  // of all peers
+  YoungList young_ DEUT_GUARDED_BY(mutex_);  // young connections of all peers
 };
 
 }  // namespace deut

@@ -31,28 +31,28 @@ sigset_t AwaitedSignals() {
   return signals;
 }
 
-// Blocked here, so in every thread that is started later; taken by the main thread. The ignored ones become errors of the call that raised them: a
-// write to a pipe whose reader has gone, and a write beyond the limit of a file's size.
+// Blocks the awaited signals in this thread, and so in every thread that is started later; the main thread takes them. The ignored signals become
+// errors of the call that raised them: a write to a pipe without a reader, and a write beyond the limit of a file's size.
 void PrepareSignals() {
   const sigset_t signals = AwaitedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
 
-// For requests.
+// The least number of threads for requests with which a daemon starts.
 constexpr int kLeastThreads = 16;
 
-// How often certificates and rights are looked at; a change is taken up at the second look that finds it.
+// The time between two looks at the files of certificates and rights. A change is taken up at the second look that finds it.
 constexpr Duration kLookForChanges = seconds(2);
 
-// The signal that came, or -1 once it is `until`, or a debugger came.
+// Waits for a signal. Returns -1 at `until`, or if a debugger interrupts the wait.
 int AwaitSignal(Runtime& runtime, const sigset_t& signals, MonotonicTime until) {
   const int64_t left = std::max<int64_t>(0, nanoseconds(until - runtime.Now()).count());
   const timespec wait{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
   return sigtimedwait(&signals, nullptr, &wait);
 }
 
-// `terminal`: standard error as the process found it, or -1 where that is the log.
+// `terminal`: the standard error with which the process was started, or -1 if the log goes there.
 int Fail(const std::string& name, const Status& status, DaemonExit exit = DaemonExit::kStartRefused,
          int terminal = -1) {
   const std::string line = Concat(name, ": ", status.ToString(), "\n");
@@ -164,7 +164,7 @@ void DaemonContext::End(const Status& why) {
     if (!ended_.ok()) return;
     ended_ = why;
   }
-  // Pending until Serve waits for it, if it does not yet.
+  // The signal stays pending until Serve waits for it.
   kill(getpid(), SIGTERM);
 }
 
@@ -214,7 +214,7 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
   for (;;) {
     signal = tls_ == nullptr ? sigwaitinfo(&signals, nullptr) : AwaitSignal(runtime_, signals, next_look);
     if (signal == SIGTERM || signal == SIGINT) break;
-    // By the time, because signals may come more often than that.
+    // Decided by the time, not by the result of the wait, because signals may come more often than the looks.
     if (tls_ != nullptr && runtime_.Now() >= next_look) {
       LookForChanges();
       next_look = runtime_.Now() + kLookForChanges;

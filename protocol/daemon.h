@@ -1,5 +1,5 @@
-// What both daemons have in common: their flags for address, files and TLS, the start with precise refusals, signals and exit statuses.
-// The signals and statuses are listed for operators in README.md, "Signals and exit statuses".
+// The common part of both daemons: their flags for address, files and TLS, the start with precise refusals, signals and exit statuses.
+// README.md lists the signals and statuses for operators ("Signals and exit statuses").
 //
 //   DaemonOptions options;  FlagSet flags(...);  AddDaemonFlags(&flags, &options);  ...
 //   return RunDaemon("dcd", flags, argc, argv, options, [&](DaemonContext& context) { ...; return context.Serve(...); });
@@ -26,12 +26,12 @@
 
 namespace deut {
 
-// Numbers are part of the interface to supervisors: they are never reused. 3 is FailStop's (common/base/check.h).
+// The exit statuses. They are part of the interface to supervisors, so a number is never reused. 3 is that of FailStop (common/base/check.h).
 enum class DaemonExit : int {
-  kClean = 0,         // told to stop, or --help
-  kStartRefused = 1,  // flags, files or address are refused; or the component could not recover
-  kFenced = 4,        // another instance has taken over; starting this one again would take over from that one
-  kRefused = 5,       // the component can never serve with the files and peers it has; starting it again cannot help
+  kClean = 0,         // stopped by a signal, or --help
+  kStartRefused = 1,  // flags, files or address are refused, or the component could not recover
+  kFenced = 4,        // another instance has taken over; a new start of this one would take over from that one
+  kRefused = 5,       // the component can never serve with its present files and peers, so a new start cannot help
 };
 
 struct DaemonOptions {
@@ -42,21 +42,21 @@ struct DaemonOptions {
   DaemonTlsOptions tls = {};
   bool insecure = false;
   int max_threads = RpcServiceOptions().threads;
-  // Open streams of one peer; 0: three quarters of max_threads.
+  // The most open streams of one peer; 0: three quarters of max_threads.
   int max_streams_per_peer = 0;
-  // Connections at once; 0: as many as the limit of open files allows, up to kMostConnectionsByDefault.
+  // The most connections at once; 0: as many as the limit of open files allows, up to kMostConnectionsByDefault.
   int max_connections = 0;
-  // Of these from one address (connection_table.h); 0: half.
+  // The most connections from one address (connection_table.h); 0: half of all.
   int max_connections_per_peer = 0;
   Duration handshake_timeout = seconds(10);
-  // Streams are checked against rights when they begin, and not again: when a right is taken away, all connections are closed. A flag it is not.
+  // Streams are checked against rights only when they begin. So all connections are closed when a right is taken away. Not a flag.
   bool streams_keep_rights = false;
-  // What a program keeps open of its data; a flag it is not.
+  // The descriptors that a program needs for its data. Not a flag.
   DescriptorNeeds descriptors = {};
   bool huge_pages = true;
 };
 
-// Binds all of them; the defaults shown are what the fields hold.
+// Adds the flags of all fields. The fields' present values are shown as defaults.
 void AddDaemonFlags(FlagSet* flags, DaemonOptions* options);
 
 // A started process: its storage and certificate.
@@ -70,21 +70,21 @@ class DaemonContext {
   // Null without TLS.
   std::shared_ptr<TlsKeys> tls() const { return tls_ == nullptr ? nullptr : tls_->keys(); }
   std::shared_ptr<const AccessControl> access() const { return tls_ == nullptr ? nullptr : tls_->access(); }
-  // How many files of data this process may keep open.
+  // The number of data files that this process may keep open.
   uint64_t files() const { return descriptors_.files; }
-  // What the daemon's service may hold for its peers.
+  // The bounds on the resources that the daemon's service holds for its peers.
   RpcServiceOptions service_options() const;
-  // Runs the events of this process's streams to others.
+  // The loop that runs the events of this process's streams to other processes.
   RpcEventLoop& events() { return *server_->executor(); }
 
-  // Ends Serve with this error, now or as soon as it is called; the first one counts. The process then exits with kFenced or kRefused.
-  // Any thread; never blocks.
+  // Ends Serve with this error, now or as soon as Serve is called. The first error counts. The process then exits with kFenced or kRefused.
+  // Any thread may call this; it never blocks.
   void End(const Status& why);
   // The error of End; OK if it was not called.
   Status ended() const;
 
   // Listens and logs the start-up line, which contains `details`. Returns after a signal to stop or a call of End, with the server shut down.
-  // `ready` is called repeatedly, on a thread of its own, with a deadline; health says SERVING while it returns OK (health_watch.h).
+  // A separate thread calls `ready` repeatedly, with a deadline; the health service answers SERVING while it returns OK (health_watch.h).
   // `stop` (may be null) is called before the server waits for its handlers, and makes them return.
   Status Serve(const std::vector<grpc::Service*>& services, std::function<Status(Deadline)> ready,
                const std::string& details, const std::function<void()>& stop = {});
@@ -104,9 +104,9 @@ class DaemonContext {
   Status ended_ DEUT_GUARDED_BY(mutex_);
 };
 
-// Parses, sees to huge pages (which may execute the program anew), checks, runs `body`. Answers a DaemonExit, whose reason is in the log, and on
-// the standard error that the process was started with.
-// `options` gets fewer threads than the flags ask for where the system does not let the process have as many (thread_budget.h).
+// Parses the flags, sets up huge pages (which may execute the program anew), checks the options, and runs `body`. Returns a DaemonExit. Its reason is
+// in the log, and on the standard error with which the process was started.
+// Lowers the threads of `options` below the flags' number if the system does not let the process have that many (thread_budget.h).
 int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, DaemonOptions& options,
               const std::function<Status(DaemonContext&)>& body);
 

@@ -15,7 +15,7 @@
 namespace deut {
 namespace {
 
-// What a thread keeps for its next calls: calls, the size of one, parts of an answer, results in it.
+// Memory that a thread keeps for its next calls: the number of calls, the bytes of each, the parts of an answer, the results in it.
 constexpr size_t kKeptCalls = 256;
 constexpr size_t kKeptCallBytes = 4 << 10;
 constexpr size_t kKeptParts = 4;
@@ -25,7 +25,7 @@ bool WritesAnything(const OneShotTransaction& transaction) {
   return std::ranges::any_of(transaction.operations, [](const Operation& operation) { return Writes(operation.kind); });
 }
 
-// Fills the message, or says why it cannot be sent.
+// Fills the message of `call`, or returns why it cannot be sent.
 Status MakeCall(Runtime& runtime, const OneShotTransaction& transaction, Deadline deadline, OneShotCall* call) {
   DEUT_RETURN_IF_ERROR(CheckOptions(*transaction.options));
   DEUT_RETURN_IF_ERROR(CheckOperations(transaction.operations));
@@ -75,7 +75,7 @@ bool GrpcOneShots::Ready() {
 }
 
 bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline deadline) {
-  // Messages and what is in them are most of what a call would allocate.
+  // The calls are reused, because messages and their content are most of the memory that a call would allocate.
   static thread_local std::vector<OneShotCall> calls;
   static thread_local std::vector<size_t> sent;  // places in `transactions`
   if (calls.size() < transactions.size()) calls.resize(transactions.size());
@@ -108,8 +108,8 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
     case OneShotMultiplexer::Next::kDown:
       return false;
     case OneShotMultiplexer::Next::kSend:
-      // Answers come to many threads together, so others are about to ask, too: what they ask goes into this message. Where no other thread is
-      // ready to run this returns at once.
+      // Many threads receive their answers together, so others are about to submit, too. The yield lets their calls join this message. It returns
+      // at once if no other thread is ready to run.
       runtime_.Yield();
       SendNext();
       break;
@@ -158,7 +158,7 @@ Result<CommitAnswer> GrpcOneShots::Take(OneShotCall& call, const OneShotTransact
   } else if (call.sent && WritesAnything(transaction)) {
     status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
   }
-  // Results correspond one to one also if the call ended early.
+  // There is one result for each operation also if the call ended early.
   while (transaction.results->size() < transaction.operations.size()) {
     transaction.results->emplace_back();
     transaction.results->back().status =
@@ -189,7 +189,7 @@ void GrpcOneShots::Run() {
     }
     const Status end = RunStream();
     if (end == ErrorCode::kVersionMismatch) unknown_.store(true, std::memory_order_relaxed);
-    // Only now the next attempt can be wanted.
+    // From here on a caller can ask for the next attempt.
     wanted_.fetch_add(1, std::memory_order_seq_cst);
   }
 }
@@ -209,7 +209,7 @@ Status GrpcOneShots::RunStream() {
     refused_ = Status();
     opened_ = sent_ = reading_ = writing_ = ended_ = false;
   }
-  if (stopping()) context.TryCancel();  // else the destructor sees the context
+  if (stopping()) context.TryCancel();  // otherwise the destructor sees the context and cancels it
   AwaitConnection(runtime_, *channel_, kNoDeadline);
   stream_ = stub_->PrepareAsyncOneShots(&context, loop_.queue());
   over_.Reset();
@@ -230,7 +230,7 @@ Status GrpcOneShots::RunStream() {
   stream_.reset();
   if (why.ok()) why = peer_->FromRpc(end);
   if (why.ok()) why = DEUT_ERROR(kUnavailable, peer_->name(), " has ended the stream");
-  // A stream that was there has not been refused for good; and what its peer says against one message is not what each call is to hear.
+  // A stream that was up was not refused for good. An error that its peer found in one message must not be the answer of every call.
   const bool passing = why == ErrorCode::kUnavailable || why == ErrorCode::kDeadlineExceeded;
   if (was_up && !passing) why = DEUT_ERROR(kUnavailable, "the stream has ended: ", why.ToString());
   multiplexer_.Down(why);
@@ -249,7 +249,7 @@ void GrpcOneShots::UpLocked() {
 void GrpcOneShots::StopSendingLocked() {
   if (ended_) return;
   ended_ = true;
-  if (!opened_ || !sent_) return;  // never was up
+  if (!opened_ || !sent_) return;  // the stream never was up
   up_.store(false, std::memory_order_release);
   writing_ = multiplexer_.StopSending();
 }
@@ -289,7 +289,7 @@ void GrpcOneShots::Read(bool ok) {
       return TellIfOverLocked();
     }
   }
-  // Outside of the lock: it wakes the callers. A role that it gets it has until the end of its write.
+  // Answered is called outside of the lock, because it wakes the callers. A role that this thread gets is held until its write has ended.
   if (opened && multiplexer_.Answered(&incoming_) == OneShotMultiplexer::Next::kSend) SendNext();
   stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
 }
@@ -308,7 +308,7 @@ void GrpcOneShots::Written(bool ok) {
     return TellIfOverLocked();
   }
   if (ok && !ended_) return SendNext();
-  // The role comes back with its write. If that is the first sign of the end, the pending read is the next.
+  // The sender's role ends with its write. If the failed write is the first sign of the stream's end, the pending read gives the next one.
   StopSendingLocked();
   writing_ = false;
   multiplexer_.GiveUpRole();

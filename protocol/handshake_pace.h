@@ -1,18 +1,19 @@
-// HandshakePace: the accepted connections that wait to be handed to gRPC, so that only a few handshakes are under way at once.
+// HandshakePace: holds accepted connections back before they are handed to gRPC, so that only a few handshakes are in flight at once.
 //
-// Why: gRPC does a handshake's private-key operation inside its wait for events, all that have come in one go. Without a bound, one thread
-//   runs thousands of them in a row, and a health check that has come meanwhile waits for all of them.
-// A turn is the right to be under way. A connection gets it when it is handed over, and keeps it until its handshake is done, or the connection is
-//   gone, or the turn expires. At most kMostUnderWay connections have one.
-// A turn whose peer waits for the server costs processor time, and lasts for kPatienceWithServer. One whose server waits for the peer costs nothing
-//   and must not hold back the others: it expires kPatienceWithPeer after that began. The peer is waited for at the beginning, unless its first
-//   message (a whole ClientHello) is there, and again from PeerIsNext on.
-// Order: first come, first served among the connections of one address; addresses take turns (PeerKey). So a flood from one address delays itself.
-// States of a connection: waiting -> under way (Take) -> passed (its turn is destroyed, or expires); waiting -> gone (Withdraw, Stop, or Take, where
-//   its peer has closed it while it waited).
-// Races. A turn may end after it has expired, and after the object is stopped: each has a ticket of its own that is never reused, so the
-//   second end finds nothing. gRPC may keep turns for longer than the server lives, so turns share the object. A turn ends on a thread of gRPC
-//   within a callback of OpenSSL: it only wakes the thread in Take, because to hand over there would enter gRPC from within its handshake.
+// Why: gRPC does the private-key operations of all handshakes that have arrived inside one wait for events. Without a bound, one thread runs
+//   thousands of them in a row, and a health check that arrives meanwhile waits for all of them.
+// A turn is the right to a handshake in flight. A connection gets its turn when it is handed over. It keeps the turn until its handshake is done, the
+//   connection is gone, or the turn expires. At most kMostUnderWay connections have a turn.
+// How long a turn lasts depends on the side that waits:
+//   - The peer waits for the server: that costs processor time, and the turn lasts for kPatienceWithServer.
+//   - The server waits for the peer: that costs nothing and must not hold back others. The turn expires kPatienceWithPeer after that wait began. The
+//     server waits for the peer at the beginning, unless the first message (a whole ClientHello) is there, and again from PeerIsNext on.
+// Order: first come, first served among the connections of one address; addresses alternate (PeerKey). So a flood from one address delays itself.
+// States of a connection: waiting -> in flight (Take) -> passed (its turn is destroyed, or expires). waiting -> gone (Withdraw; Stop; or Take, if the
+//   peer has closed the connection while it waited).
+// Races. A turn may end after it has expired, and after the object is stopped. Each turn has a ticket that is never reused, so the second end
+//   finds nothing. gRPC may keep turns for longer than the server lives, so turns share ownership of the object. A turn ends on a thread of gRPC,
+//   within a callback of OpenSSL. There it only wakes the thread in Take: handing over at that place would enter gRPC from within its handshake.
 // Thread-safety: all methods from any thread; Take from one. Ownership: owns the sockets that wait.
 #ifndef PROTOCOL_HANDSHAKE_PACE_H_
 #define PROTOCOL_HANDSHAKE_PACE_H_
@@ -39,7 +40,7 @@ class HandshakePace : public std::enable_shared_from_this<HandshakePace> {
   static constexpr Duration kPatienceWithPeer = milliseconds(200);
   static constexpr Duration kPatienceWithServer = seconds(5);
 
-  // Its destructor ends it.
+  // A connection's turn. The destructor ends it.
   class Turn {
    public:
     Turn(std::shared_ptr<HandshakePace> pace, uint64_t ticket) : pace_(std::move(pace)), ticket_(ticket) {}
@@ -47,7 +48,7 @@ class HandshakePace : public std::enable_shared_from_this<HandshakePace> {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
-    // The server has written its part of the handshake. Nothing if the turn has ended.
+    // Tells that the server has written its part of the handshake and waits for the peer. Has no effect if the turn has ended.
     void PeerIsNext() { pace_->PeerIsNext(ticket_); }
 
    private:
@@ -63,11 +64,11 @@ class HandshakePace : public std::enable_shared_from_this<HandshakePace> {
   // `runtime` outlives the object and its turns. `patience_with_peer` differs in tests only.
   static std::shared_ptr<HandshakePace> Create(Runtime& runtime, Duration patience_with_peer = kPatienceWithPeer);
 
-  // `number` names the connection to Withdraw; no other connection that waits has it.
+  // Adds a connection that waits. Withdraw knows it by `number`, which no other waiting connection has.
   void Arrive(const PeerKey& peer, int number, Descriptor socket);
-  // The connection has ended. Closes its socket if it waits; false if it does not.
+  // The connection has ended. Closes its socket if the connection waits; false if it does not wait.
   bool Withdraw(int number);
-  // Waits for the next connection that may be handed over. None once Stop was called.
+  // Waits for the next connection that may be handed over, and gives it a turn. Nothing once Stop was called.
   std::optional<Next> Take();
   // Ends the connections that wait.
   void Stop();
@@ -93,9 +94,9 @@ class HandshakePace : public std::enable_shared_from_this<HandshakePace> {
       : runtime_(runtime), patience_with_peer_(patience_with_peer), mutex_(runtime) {}
   void End(uint64_t ticket);
   void PeerIsNext(uint64_t ticket);
-  // Ends the turns that have expired. Returns when the next one does.
+  // Ends the turns that have expired. Returns the time at which the next one expires.
   Deadline ExpireLocked() DEUT_REQUIRES(mutex_);
-  // The first connection of the address whose turn it is.
+  // Removes and returns the first connection of the address that is next.
   std::pair<uint64_t, Waiting> PopLocked() DEUT_REQUIRES(mutex_);
   Waiting EraseLocked(Peers::iterator of_peer, std::map<uint64_t, Waiting>::iterator at) DEUT_REQUIRES(mutex_);
 

@@ -1,4 +1,5 @@
-// The standard health service: what it answers once and on watch, and that it holds nobody up at the end. (With few threads: rpc_server_test.cc.)
+// The standard health service: its answers to Check and Watch, and that watches do not delay the end of a server. (With few threads:
+// rpc_server_test.cc.)
 #include "protocol/health_service.h"
 
 #include <memory>
@@ -30,7 +31,7 @@ class Watcher {
  public:
   explicit Watcher(const RpcPeer& peer, const std::string& request = {})
       : Watcher(peer.NewChannel(RpcTraffic::kShort), request) {}
-  // On a connection that others use, too.
+  // Watches on a connection that other watchers use, too.
   explicit Watcher(std::shared_ptr<grpc::Channel> channel, const std::string& request = {})
       : channel_(std::move(channel)), stub_(channel_) {
     context_.set_wait_for_ready(true);
@@ -50,7 +51,7 @@ class Watcher {
     }
   }
 
-  // What it is told next; -1: nothing any more.
+  // Returns the next status that the watcher receives; -1: the stream has ended.
   int Read() {
     grpc::ByteBuffer answer;
     call_->Read(&answer, nullptr);
@@ -98,10 +99,10 @@ TEST(HealthServiceTest, OnlyTheWholeServerIsKnown) {
   testing::Loopback loopback({});
   const auto peer = loopback.Peer();
   Watcher other(*peer, std::string("\n\1x", 3));
-  EXPECT_EQ(other.Read(), 3);  // and the stream stays
+  EXPECT_EQ(other.Read(), 3);  // the stream stays open
 }
 
-// With time to end in order, a server does not need all of it because somebody watches.
+// A server with a long time for its shutdown does not use all of it because of an open watch.
 TEST(HealthServiceTest, WatchesEndWithTheirServer) {
   testing::Loopback loopback({});
   const auto peer = loopback.Peer();
@@ -120,7 +121,7 @@ TEST(HealthServiceTest, WatchesAreLimitedAndTheirPlacesComeBack) {
     std::vector<std::unique_ptr<Watcher>> watchers;
     for (size_t i = 0; i < HealthService::kMostWatches; ++i) {
       watchers.push_back(std::make_unique<Watcher>(channel));
-      // In the second round those of the first may just be going.
+      // In the second round, watches of the first one may not have ended yet.
       while (watchers.back()->Read() == -1) {
         ASSERT_EQ(round, 1);
         watchers.back()->End();
@@ -138,7 +139,7 @@ TEST(HealthServiceTest, WatchesAreLimitedAndTheirPlacesComeBack) {
   }
 }
 
-// Two threads take events of the queue, so the end of a call can overtake its begin.
+// Two threads take events from the queue, so the event of a call's end can be handled before that of its begin.
 TEST(HealthServiceTest, AWatchWhoseEndIsHeardOfFirstIsFinishedOnce) {
   testing::Loopback loopback({});
   const auto peer = loopback.Peer();
@@ -153,7 +154,7 @@ TEST(HealthServiceTest, AWatchWhoseEndIsHeardOfFirstIsFinishedOnce) {
   {
     Watcher watcher(*peer);
     taken.Wait(RealRuntime(), kNoDeadline);
-  }  // it cancels
+  }  // the watcher cancels its call
   ended.Wait(RealRuntime(), kNoDeadline);
   testing::SetPointHandler({});
   EXPECT_EQ(Watcher(*peer).Read(), 2);

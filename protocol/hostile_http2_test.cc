@@ -1,4 +1,4 @@
-// Peers that know HTTP/2 and mean harm: what each can do to a server is bounded (docs/security.md). Beside each of them a client is served.
+// Hostile peers that speak HTTP/2: the harm that each can do to a server is bounded (docs/security.md). A client is served beside each of them.
 #include <unistd.h>
 
 #include <atomic>
@@ -39,15 +39,15 @@ class HostileHttp2Test : public ::testing::Test {
  protected:
   HostileHttp2Test() {
     loopback_.server().SetServing(true);
-    // Never acknowledges the server's settings.
+    // The peer never acknowledges the server's settings.
     hostile_ = testing::ConnectRaw(loopback_.address());
     EXPECT_TRUE(Send(Concat(testing::kHttp2Preface, Http2Frame(FrameType::kSettings, 0, 0, ""))));
   }
   ~HostileHttp2Test() override { EXPECT_EQ(*testing::Health(*loopback_.Peer()), 1) << "the server serves as before"; }
 
   bool Send(const std::string& bytes) { return testing::SendRaw(hostile_, bytes); }
-  // How many frames could be sent, up to `most`, before the server ended the connection; kNeverEnds if it does not. Buffers of
-  // the system take a megabyte or more that the server has not read.
+  // Sends up to `most` frames until the server ends the connection. Returns the number that could be sent; kNeverEnds: the server did not end it. The
+  // system's buffers hold a megabyte or more that the server has not read.
   static constexpr uint64_t kNeverEnds = UINT64_MAX;
   template <typename Frame>
   uint64_t SendUntilItEnds(uint64_t most, const Frame& frame) {
@@ -71,7 +71,7 @@ class HostileHttp2Test : public ::testing::Test {
     }
     return true;
   }
-  // The answer to a health check on `stream`, as the server writes it: SERVING.
+  // Whether the server answers SERVING to a health check on `stream` that carries `more_headers`.
   bool IsServedOn(uint32_t stream, const std::string& more_headers) {
     const std::string nothing(5, '\0');
     if (!Send(Concat(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders(kHealthCheck) + more_headers),
@@ -92,7 +92,7 @@ class HostileHttp2Test : public ::testing::Test {
   Descriptor hostile_;
 };
 
-// CVE-2023-33953: the server kept what came of such a field, and copied all of it again with each frame.
+// CVE-2023-33953: the server kept the received part of such a field, and copied all of it again with each frame.
 TEST_F(HostileHttp2Test, AFieldOfAGigabyteEndsItsConnectionSoon) {
   std::string begin = CallHeaders(kHealthCheck) + LiteralHeader("x", "");
   begin.pop_back();
@@ -103,7 +103,7 @@ TEST_F(HostileHttp2Test, AFieldOfAGigabyteEndsItsConnectionSoon) {
   EXPECT_NE(taken, kNeverEnds);
 }
 
-// CVE-2023-33953: the limit of a header block was one of each of its frames.
+// CVE-2023-33953: the server applied the limit of a header block to each of its frames, instead of the whole block.
 TEST_F(HostileHttp2Test, AHeaderBlockOfManyFramesIsLimitedAsAWhole) {
   ASSERT_TRUE(Send(Http2Frame(FrameType::kHeaders, 0, 1, CallHeaders(kHealthCheck))));
   const uint64_t taken = SendUntilItEnds(4096, [](uint64_t i) {
@@ -122,7 +122,7 @@ TEST_F(HostileHttp2Test, AClientMayCancelSomeCalls) {
   EXPECT_TRUE(AnswersPing());
 }
 
-// A peer that does not acknowledge the settings had no limit of streams, and one of 16 MiB of header.
+// A peer that did not acknowledge the settings had no limit of streams, and a limit of 16 MiB for a header block.
 TEST_F(HostileHttp2Test, StreamsAreLimitedBeforeTheSettingsAreAcknowledged) {
   const uint64_t sent = SendUntilItEnds(4000, [](uint64_t i) {
     return Http2Frame(FrameType::kHeaders, kEndHeaders, static_cast<uint32_t>(2 * i + 1),
@@ -131,7 +131,7 @@ TEST_F(HostileHttp2Test, StreamsAreLimitedBeforeTheSettingsAreAcknowledged) {
   EXPECT_NE(sent, kNeverEnds);
 }
 
-// CVE-2023-32732: behind a proxy the connection carries calls of other clients.
+// CVE-2023-32732: such a field ended the connection, which behind a proxy also carries the calls of other clients.
 TEST_F(HostileHttp2Test, AFieldOfIllegalBase64DoesNotEndTheConnection) {
   ASSERT_TRUE(Send(
       Http2Frame(FrameType::kHeaders, kEndHeaders, 1, CallHeaders(kHealthCheck) + LiteralHeader("x-bin", "!!!!!"))));
@@ -139,16 +139,17 @@ TEST_F(HostileHttp2Test, AFieldOfIllegalBase64DoesNotEndTheConnection) {
   EXPECT_TRUE(IsServedOn(3, ""));
 }
 
-// CVE-2024-7246: behind a proxy a field with an error made later entries of the connection's table bad for other clients.
+// CVE-2024-7246, of other versions of gRPC: a field with an error spoils later entries of the connection's header table, which behind a proxy belong
+// to other clients.
 TEST_F(HostileHttp2Test, AnIllegalFieldDoesNotSpoilTheTableForLaterCalls) {
   const auto indexed = [](const std::string& name, const std::string& value) {
     std::string field = LiteralHeader(name, value);
-    field[0] = '\x40';  // enters the table
+    field[0] = '\x40';  // adds the field to the table
     return field;
   };
   ASSERT_TRUE(Send(Http2Frame(FrameType::kHeaders, kEndHeaders, 1,
                               CallHeaders(kHealthCheck) + indexed("x-bin", "!!!!!") + indexed("y", "value"))));
-  // The two entries by their numbers, the newest first.
+  // Names the two entries by their numbers, the newest one first.
   EXPECT_TRUE(IsServedOn(3, "\xbe"));
   EXPECT_TRUE(IsServedOn(5, "\xbf"));
 }
@@ -165,8 +166,8 @@ uint64_t ResidentBytes() {
   return resident * static_cast<uint64_t>(getpagesize());
 }
 
-// While the answers to pings are not read the connection cannot be closed in good order. Each ping added a reason to close it to a list that was
-// copied: tens of thousands of pings took gigabytes, and nobody else was served meanwhile.
+// While the peer does not read the answers to its pings, the server cannot close the connection in good order. Each ping added a reason for closing
+// to a list that was copied. Tens of thousands of pings took gigabytes, and no other client was served meanwhile.
 TEST_F(HostileHttp2Test, AFloodOfPingsWithoutAReaderIsNotKeptInMemory) {
   std::string many;
   for (int i = 0; i < 1000; ++i) many += Http2Frame(FrameType::kPing, 0, 0, "01234567");
@@ -177,17 +178,17 @@ TEST_F(HostileHttp2Test, AFloodOfPingsWithoutAReaderIsNotKeptInMemory) {
   EXPECT_LT(ResidentBytes(), before + (uint64_t{512} << 20));
 }
 
-// The server's acknowledgements are not read: it may not keep any number of them.
+// The peer does not read the server's acknowledgements. The server must not keep an unlimited number of them.
 TEST_F(HostileHttp2Test, AFloodOfSettingsWithoutAReaderIsNotKeptInMemory) {
   std::string many;
   for (int i = 0; i < 1000; ++i) many += Http2Frame(FrameType::kSettings, 0, 0, "");
   uint64_t sent = 0;
-  // Until the server reads no more.
+  // Sends until the server stops reading.
   while (sent < 50'000'000 && testing::SendRaw(hostile_, many, milliseconds(500))) sent += many.size();
   EXPECT_LT(sent, 50'000'000u);
 }
 
-// A peer that opens no window: nothing of an answer may be sent to it.
+// A peer that opens no flow-control window, so the server may not send it any byte of an answer.
 class ZeroWindowPeer {
  public:
   explicit ZeroWindowPeer(const Address& address, const std::string& source = "127.0.0.2")
@@ -204,7 +205,7 @@ class ZeroWindowPeer {
     return testing::SendRaw(socket_, Concat(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders(path)),
                                             Http2Frame(FrameType::kData, kEndStream, stream, message + request)));
   }
-  // Reads what has come, and waits for more, until a call was answered with this status of gRPC.
+  // Reads, and waits for more bytes, until a call has been answered with this gRPC status.
   bool HearsStatus(std::string_view status) {
     const std::string field = Concat("grpc-status", std::string(1, static_cast<char>(status.size())), status);
     while (received_.find(field) == std::string::npos) {
@@ -212,7 +213,7 @@ class ZeroWindowPeer {
     }
     return true;
   }
-  // The server has reset a call.
+  // Waits until the server resets the first call.
   bool HearsReset() {
     const std::string reset = Http2Frame(FrameType::kResetStream, 0, 1, std::string(4, '\0')).substr(0, 5);
     while (received_.find(reset) == std::string::npos) {
@@ -227,7 +228,7 @@ class ZeroWindowPeer {
   std::string received_;
 };
 
-// Each answer that was not taken held a thread of the server.
+// Before a fix, each answer that the peer did not take held a thread of the server.
 class ZeroWindowTest : public ::testing::Test {
  protected:
   static constexpr RpcServiceOptions kOptions{.stuck_peer = milliseconds(500)};
@@ -271,7 +272,7 @@ TEST_F(ZeroWindowTest, AnswersThatAreNotTakenHoldNoThreadAndEndAfterAWhile) {
   EXPECT_TRUE(testing::Eventually([&] { return AskStatus(one) && ran_ > before; }));
 }
 
-// Checks without an answer were kept, as many as the connection had streams, for as long as it stayed.
+// Before a fix, the server kept every check whose answer was not taken, up to the connection's limit of streams, until the connection ended.
 TEST(ZeroWindowHealthTest, ChecksAreLimitedByPeerAndEndAfterAWhile) {
   RpcServerOptions options;
   options.listen = Address();

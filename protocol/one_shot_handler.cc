@@ -39,8 +39,8 @@ void OneShotHandler::Work() {
   Release();
 }
 
-// Brings another thread to the stream. That thread holds a reference: a thread that ends the stream is inside the call
-// until End has returned, which may be after the peer was told.
+// Brings another thread to the stream. That thread holds a reference to the call, because a thread that ends the stream is inside the call until End
+// has returned. That may be after the peer has learnt of the end.
 OneShotHandler::Posted OneShotHandler::Post(std::function<void()> work) {
   if (!place_.TryBeginWork()) return Posted::kNo;
   Retain();

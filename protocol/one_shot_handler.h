@@ -21,7 +21,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
                              private OneShotWorkers::Stream,
                              private OneShotWorkers::Threads {
  public:
-  // Asks gRPC for the next such call, with `request(context, stream, tag)`.
+  // Asks gRPC for the next stream of this kind, with `request(context, stream, tag)`.
   using Request =
       std::function<void(grpc::ServerContext* context,
                          grpc::ServerAsyncReaderWriter<wire::OneShotAnswers, wire::OneShotCalls>* stream, void* tag)>;
@@ -39,10 +39,9 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   void OnRead(bool ok) override;
   void OnWritten(bool ok) override;
 
-  // Passes a message to the workers, on the thread that read it or on a posted one. The stream counts as at work
-  // meanwhile.
+  // Passes a message to the workers, on the thread that read it or on a posted one. The stream counts as at work meanwhile.
   void Work();
-  // The watchdog's.
+  // Called by the watchdog.
   bool EndIfIdle();
 
   void StartRead(wire::OneShotCalls* message) override;
@@ -58,8 +57,8 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   StreamQuota::Place place_;
   std::unique_ptr<PeerService> service_;
   std::optional<OneShotWorkers> workers_;
-  wire::OneShotCalls* message_ = nullptr;  // where what is being read belongs
-  StreamWatchdog::Watch idle_watch_;       // last: its end waits until it is not being told
+  wire::OneShotCalls* message_ = nullptr;  // the message that the pending read fills
+  StreamWatchdog::Watch idle_watch_;       // the last member: its destructor waits until no call of EndIfIdle is running
 };
 
 }  // namespace deut

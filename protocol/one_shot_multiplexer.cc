@@ -8,7 +8,7 @@
 namespace deut {
 namespace {
 
-// Memory that is used again: messages at a time, and bytes of each of their calls.
+// Memory that is kept for reuse: the number of messages, and the most bytes of a call in them.
 constexpr size_t kSpareMessages = 4;
 constexpr size_t kKeptBytes = 4 << 10;
 
@@ -37,7 +37,7 @@ OneShotMultiplexer::Next OneShotMultiplexer::Submit(absl::Span<OneShotCall> call
     }
     next = TakeRoleLocked();
   }
-  if (done != nullptr) done->all_done.Set();  // The caller is its only waiter, so nobody sleeps.
+  if (done != nullptr) done->all_done.Set();  // The caller is its only waiter, so no thread sleeps on it.
   return next;
 }
 
@@ -60,7 +60,7 @@ OneShotMultiplexer::Next OneShotMultiplexer::Hurry(absl::Span<const OneShotCall>
   for (const OneShotCall& call : calls) {
     if (call.done || call.sent) continue;
     hurried_before_ = std::max(hurried_before_, call.id + 1);
-    // Messages that were sent before this call came are slow; they are not to hold back those that come now.
+    // Messages that were sent before this call was submitted are slow. They must not hold back calls that come now.
     while (!unanswered_.empty() && unanswered_.front().last < call.id) unanswered_.pop_front();
   }
   return TakeRoleLocked();
@@ -91,17 +91,17 @@ bool OneShotMultiplexer::TakeMessage(wire::OneShotCalls* message) {
   message->Clear();
   MutexLock lock(mutex_);
   DEUT_CHECK(sending_);
-  // A message of which nothing is left passes its permission on: who was told to send does.
+  // Checked once: a message whose calls were all abandoned is skipped, and the next one may be sent in its place.
   const bool may = MaySendLocked();
   while (may && !queue_.empty()) {
     Message& next = queue_.front();
     message->Swap(&next.calls);
-    // What was sent before, empty: its calls go to whoever submits next, and stay with him.
+    // `next.calls` is now the caller's previous message, cleared. Its memory serves a later message, whose submitters swap their calls into it.
     if (sent_largest_ <= kKeptBytes && spare_.size() < kSpareMessages) spare_.push_back(std::move(next.calls));
     sent_largest_ = next.largest;
     queue_.pop_front();
     queued_ -= static_cast<size_t>(message->calls_size());
-    // Who has given up a call before it was sent has been told that nothing was done.
+    // Abandoned calls are left out: their callers already know that nothing was done.
     int kept = 0;
     for (int i = 0; i < message->calls_size(); ++i) {
       const auto found = calls_.find(message->calls(i).id());
@@ -171,7 +171,7 @@ OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answ
     }
   }
   TellFinished();
-  // Only now: who was answered and goes on has his next call in the message that goes now.
+  // The next message is released only after the callers were woken: their next calls then go into that message.
   MutexLock lock(mutex_);
   for (const wire::OneShotAnswer& answer : answers->answers()) {
     const auto found =

@@ -496,7 +496,7 @@ bool OneShotWorkers::EndIfIdle(const Status& reason) {
   return true;
 }
 
-// Who waits here runs nothing.
+// A thread that waits here runs no call, so the begun calls end first.
 void OneShotWorkers::AwaitRoomLocked() {
   while (!over_ && !RoomLocked()) {
     EndBegunLocked();
@@ -509,7 +509,7 @@ void OneShotWorkers::EndLocked(Status reason) {
   if (over_) return;
   over_ = true;
   reason_ = std::move(reason);
-  // Calls that have not begun are dropped, because their client would not learn of them.
+  // Drops calls that have not begun, because their client would not learn their outcome.
   for (const Item& item : queue_) --item.batch->left;
   queue_.clear();
   unacknowledged_.Clear();

@@ -25,11 +25,11 @@ namespace {
 
 constexpr size_t kMostTold = 3;
 
-// Belongs to a TLS object of a server.
+// A server's connection. It belongs to a TLS object.
 struct Connection {
   std::string address;
-  std::string certificate;                    // its digest; empty until the handshake is done
-  std::shared_ptr<HandshakePace::Turn> turn;  // until the handshake is done
+  std::string certificate;                    // the digest of the peer's certificate; empty until the handshake is done
+  std::shared_ptr<HandshakePace::Turn> turn;  // held until the handshake is done
 };
 
 // The connections whose handshakes are done, by the digests of their peers' certificates.
@@ -38,7 +38,7 @@ struct Table {
   absl::flat_hash_map<std::string, std::vector<const Connection*>> connections DEUT_GUARDED_BY(mutex);
 };
 
-// Never destroyed: connections of gRPC end after main.
+// The table is never destroyed, because connections of gRPC end after main.
 Table& TheTable() {
   static Table& table = *new Table;
   return table;
@@ -77,9 +77,9 @@ int Index();
 
 Connection* ConnectionOf(const SSL* ssl) { return static_cast<Connection*>(SSL_get_ex_data(ssl, Index())); }
 
-// The peer's last message of a handshake: its certificate is known by now.
+// Called at the peer's last message of a handshake: its certificate is known by now.
 void OnFinished(SSL* ssl, Connection* connection) {
-  // Nothing of what follows matters here, and records of data need not call back.
+  // Later messages do not matter here, and records of data need not call back.
   SSL_set_msg_callback(ssl, nullptr);
   connection->turn.reset();
   connection->certificate = DigestOf(SSL_get0_peer_certificate(ssl));
@@ -91,8 +91,9 @@ void OnFinished(SSL* ssl, Connection* connection) {
 
 int MessageType(std::string_view message) { return message.empty() ? -1 : static_cast<unsigned char>(message[0]); }
 
-// Whether a server that has written the message waits for its peer: the last one before the peer's certificate (of TLS 1.3, of TLS 1.2), or the
-// question for another key, a ServerHello with this random number (RFC 8446, 4.1.3) behind the type, the length and the version.
+// Whether a server that has written this message waits for its peer. Such a message is the last one before the peer's certificate (Finished in
+// TLS 1.3, ServerHelloDone in TLS 1.2), or the request for another key: a ServerHello with this random number (RFC 8446, 4.1.3) behind the type,
+// the length and the version.
 bool AwaitsPeer(std::string_view message) {
   constexpr std::string_view kRetryRandom =
       "\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2"
@@ -108,10 +109,10 @@ bool AwaitsPeer(std::string_view message) {
   }
 }
 
-// `type` is that of a record, or of what is in one; `bytes` are its first ones.
+// OpenSSL's message callback. `type` is the type of a record or of its content, and `bytes` are its first ones.
 void OnMessage(int written, int, int type, const void* bytes, size_t count, SSL* ssl, void*) {
   Connection* connection = ConnectionOf(ssl);
-  // Of a client's connection only this counts, that gRPC's next line is not about a server's.
+  // A message of a client's connection only clears this, so that gRPC's next line is not ascribed to a server's connection.
   last_handshake = connection == nullptr ? std::string() : connection->address;
   if (connection == nullptr) return;
   if (type == SSL3_RT_ALERT && written != 0) {
@@ -186,7 +187,7 @@ std::string PeerAddresses(std::string_view certificate_pem) {
   const MutexLock lock(table.mutex);
   const auto found = table.connections.find(DigestOf(certificate.get()));
   if (found == table.connections.end()) return "an unknown address";
-  // The newest ones: a peer that is refused has mostly just connected.
+  // The newest connections are named, because a refused peer has usually just connected.
   const std::vector<const Connection*>& all = found->second;
   for (size_t i = 0; i < std::min(kMostTold, all.size()); ++i)
     ConcatTo(&told, i == 0 ? "" : ", ", all[all.size() - 1 - i]->address);

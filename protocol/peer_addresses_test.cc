@@ -33,7 +33,7 @@ class PeerAddressesTest : public ::testing::Test {
   std::shared_ptr<const TlsIdentity> Client(const std::string& name) {
     return authority_.Identity(name, {}, {"server"});
   }
-  // Open for as long as the channel that is answered.
+  // Returns a channel; the connection stays open while the channel does.
   std::shared_ptr<grpc::Channel> Connect(const std::shared_ptr<const TlsIdentity>& identity) {
     auto channel = loopback_.Peer(identity)->NewChannel(RpcTraffic::kShort);
     EXPECT_TRUE(channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(20)));
@@ -75,7 +75,7 @@ struct Freed {
 template <typename T, auto kFree>
 using Owned = std::unique_ptr<T, Freed<T, kFree>>;
 
-// Both ends of a connection with mutual TLS, in this thread. The server's is that of a connection with a turn.
+// Both ends of a connection with mutual TLS, in this thread. The server's end has a turn.
 class HandshakeTurnTest : public ::testing::TestWithParam<int> {
  protected:
   static constexpr size_t kMost = HandshakePace::kMostUnderWay;
@@ -104,7 +104,7 @@ class HandshakeTurnTest : public ::testing::TestWithParam<int> {
     int ends[2] = {};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     peers_.emplace_back(ends[0]);
-    // All of a first record, so the turn would last as long as the server may take.
+    // The peer's first record is complete, so the turn would last for the patience with the server.
     EXPECT_EQ(send(ends[0], "\x16\x03\x01\0\1x", 6, 0), 6);
     pace_->Arrive(PeerKey(), static_cast<int>(peers_.size()), Descriptor(ends[1]));
   }
@@ -125,7 +125,7 @@ class HandshakeTurnTest : public ::testing::TestWithParam<int> {
     EXPECT_EQ(SSL_CTX_set_max_proto_version(context.get(), GetParam()), 1);
     return context;
   }
-  // The next connection gets the turn, and has to wait for so long for it.
+  // Returns how long the next connection waits until it gets the turn.
   Duration WaitForTheNext() {
     const Duration before = time_.passed();
     EXPECT_TRUE(pace_->Take().has_value());

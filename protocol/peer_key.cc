@@ -7,7 +7,7 @@
 namespace deut {
 namespace {
 
-// What stands between `before` and `after`, or nothing. gRPC writes brackets, and the mark of an IPv6 scope, as in a URI.
+// Returns the text between `before` and `after`, or nothing. gRPC escapes brackets, and the mark of an IPv6 scope, as in a URI.
 std::string_view Between(std::string_view text, std::string_view before, std::string_view after) {
   if (!text.starts_with(before)) return {};
   text.remove_prefix(before.size());
@@ -38,7 +38,7 @@ PeerKey PeerKey::OfRpc(std::string_view peer) {
     name.ss_family = AF_INET;
     return Of(name);
   }
-  // The scope of a link-local address is a number behind %25. Links are told apart no more than the hosts of a network are.
+  // The scope of a link-local address is a number behind %25. It is left out: equal addresses on different links are one peer.
   std::string_view host = Between(peer, "ipv6:%5B", "%5D:");
   host = host.substr(0, host.find('%'));
   const std::string v6(host);

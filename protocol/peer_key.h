@@ -1,7 +1,7 @@
-// PeerKey: the address by which a peer without a certificate is counted, so that one host is one peer, however many connections it opens.
+// PeerKey: the address by which a peer without a certificate is counted. So one host is one peer, however many connections it opens.
 //
-// A peer is an IPv4 address, or the first 64 bits of an IPv6 address, because a host is usually given 2^64 of those. All clients of a Unix
-// socket have the same key, which is of no address.
+// A peer is an IPv4 address, or the first 64 bits of an IPv6 address, because a host is usually given 2^64 IPv6 addresses. All clients of a Unix
+// socket have the same key, which has no address.
 // Thread-safety: a value.
 #ifndef PROTOCOL_PEER_KEY_H_
 #define PROTOCOL_PEER_KEY_H_
@@ -16,11 +16,11 @@
 namespace deut {
 
 struct PeerKey {
-  in6_addr address = {};  // an IPv4 address is mapped; of an IPv6 address the first half
-  bool counted = false;   // false: no address
+  in6_addr address = {};  // a mapped IPv4 address, or the first half of an IPv6 address
+  bool counted = false;   // false: the peer has no address
 
   static PeerKey Of(const sockaddr_storage& name);
-  // `peer` is what gRPC's ServerContext calls the peer: ipv4:192.0.2.7:51234, ipv6:%5B2001:db8::1%5D:51234, unix:/PATH.
+  // `peer` is the peer's name in gRPC's ServerContext: ipv4:192.0.2.7:51234, ipv6:%5B2001:db8::1%5D:51234, unix:/PATH.
   static PeerKey OfRpc(std::string_view peer);
 
   std::string ToString() const;

@@ -17,7 +17,7 @@ thread_local RpcExecutor::Self* RpcExecutor::current_ = nullptr;
 
 namespace {
 
-// An event that comes sooner than this was there already, or almost: whoever leads has not slept for it.
+// An event that comes sooner than this was there already, or nearly so: the leader has not slept for it.
 constexpr Duration kAtOnce = microseconds(5);
 
 }  // namespace
@@ -59,7 +59,7 @@ void RpcExecutor::Stop() {
 bool RpcExecutor::Post(std::function<void()> work) {
   MutexLock lock(mutex_);
   work_.push_back(std::move(work));
-  // A thread that runs what could block comes to it afterwards.
+  // A thread that is busy with other such work runs this work afterwards.
   if (!RoomLocked() || !EnsureSpareLocked()) return busy_ > blocked_;
   const bool enough = ActiveLocked() != 0 && running_ >= options_.parallel;
   return enough || SummonLocked() || ActiveLocked() != 0;
@@ -68,7 +68,7 @@ bool RpcExecutor::Post(std::function<void()> work) {
 void RpcExecutor::PostSingle(std::function<void()> work) {
   MutexLock lock(mutex_);
   singles_.push_back(std::move(work));
-  // Without room all threads that may block are busy; the first one that no longer is comes to it.
+  // Without room all threads that may block are busy. The first one that is done runs this work.
   if (!RoomForSingleLocked() || !EnsureSpareLocked()) return;
   if (ActiveLocked() == 0 || running_ < options_.parallel) SummonLocked();
 }
@@ -113,7 +113,7 @@ RpcExecutor::Counts RpcExecutor::counts() {
           .shortages = shortages_};
 }
 
-// The one that came to rest last: its stack is the likeliest to be in a cache.
+// Summons the thread that came to rest last: its stack is the likeliest to be in a cache.
 bool RpcExecutor::SummonLocked() {
   if (resting_.empty() && !AddRestingLocked()) return false;
   Self* const self = resting_.back();
@@ -126,14 +126,14 @@ bool RpcExecutor::SummonLocked() {
 }
 
 bool RpcExecutor::EnsureSpareLocked() {
-  // The caller's thread, or the one that will come to the work, is itself one of those that run nothing that could block. A queue that has ended
-  // has no more events, and an executor of one thread has no spare at any time.
+  // Two, because the thread that will run the work (the caller, or the one that finds it posted) is itself still counted among those that are not
+  // busy. A queue that has ended has no more events, and an executor of one thread never has a spare.
   return threads_ - busy_ >= 2 || ended_ || options_.threads == 1 || AddRestingLocked();
 }
 
 bool RpcExecutor::AddRestingLocked() {
   if (threads_ >= options_.threads) return false;
-  // Each attempt maps a stack, and a loaded server makes one for each event.
+  // Pauses after a refusal: each attempt maps a stack, and a loaded server would make one attempt for each event.
   if (no_thread_before_ != MonotonicTime() && runtime_.Now() < no_thread_before_) return false;
   auto owned = std::make_unique<Self>();
   Self* const self = owned.get();
@@ -145,10 +145,10 @@ bool RpcExecutor::AddRestingLocked() {
     no_thread_before_ = MonotonicTime();
     return true;
   } catch (const std::system_error&) {
-    // The standard library has no other way to say that the system has no thread to spare. Elsewhere that ends the process; here peers decide how
-    // many threads there are.
+    // The standard library reports only by this exception that the system gives no thread. Elsewhere that ends the process. Here it must not, because
+    // peers decide how many threads there are.
   }
-  // As if `threads` were all there are. The thread that looks asks again as long as something waits.
+  // The executor goes on as if the limit `threads` were reached. rpc-look tries again while something waits.
   selves_.pop_back();
   ++shortages_;
   no_thread_before_ = runtime_.Now() + kPauseAfterShortage;
@@ -188,7 +188,7 @@ void RpcExecutor::Run(Self* self) {
 }
 
 void RpcExecutor::WorkLocked(Self* self) {
-  // Single calls first: they are few, and the next ones come only when somebody leads, which nobody does before other work.
+  // Single calls go first: they are few, and the next ones arrive only when a thread leads, which no thread does before all posted work is run.
   std::deque<std::function<void()>>& queue = SingleWaitsLocked() ? singles_ : work_;
   const std::function<void()> work = std::move(queue.front());
   queue.pop_front();
@@ -205,7 +205,7 @@ grpc::CompletionQueue::NextStatus RpcExecutor::AwaitEvent(void** tag, bool* ok) 
   return wait_.Next(*queue_, tag, ok, kNoDeadline);
 }
 
-// The thread stays the leader meanwhile: another one would only fail as well.
+// The thread stays the leader during the pause: another leader would fail as well.
 void RpcExecutor::PauseAfterFailure() {
   const MonotonicTime now = runtime_.Now();
   if (const std::optional<uint64_t> unlogged = failure_pace_.Event(now)) {
@@ -284,7 +284,7 @@ bool RpcExecutor::LeaderComputesLocked(Duration passed) {
     return false;
   }
   timespec now{};
-  // It is there: a thread leaves under this lock, and does not lead by then.
+  // The leader's thread still exists: a thread ends under this lock, and no longer leads by then.
   DEUT_CHECK(clock_gettime(leader->clock, &now) == 0);
   const int64_t cpu_ns = now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
   const bool same_turn = looked_at_ == leader && looked_turns_ == leader->turns;

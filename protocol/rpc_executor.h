@@ -1,32 +1,39 @@
-// RpcExecutor: the threads of a server that answers its calls in events: one waits for the next event of gRPC and runs it in place; the others rest.
+// RpcExecutor: the threads of a server that answers its calls in events. One thread, the leader, waits for the next event of gRPC and runs it in
+// place. The others rest.
 //
-// An event that needs nothing but memory is read, run and answered by one thread, without waking another. An event that is about to block says so
-// before (BeforeBlocking, which a TellingRuntime's BeforeWait can call), and another thread takes over the waiting for events. So a call holds a
-// thread only while it works, however many are open.
+// An event that needs nothing but memory is read, run and answered by one thread, which wakes no other. An event that is about to block announces
+// that (BeforeBlocking, which a TellingRuntime's BeforeWait can call), and another thread takes over the waiting for events. So a call holds a thread
+// only while it works, however many calls are open.
 //
-// States of a thread, all changes under the lock:
-//   leading    waits for the next event; at most one does, unless it was found computing: then another leads in its place, and it runs what it
-//              comes back with. leading -> running with an event.
-//   running    runs an event or posted work. running -> leading when it is over and nobody leads; running -> resting when somebody does.
-//   blocked    the event it runs has told that it blocks. running -> blocked; blocked -> running when the event is over.
-//   resting    waits to be summoned: -> running. A thread that finds kResting others at rest ends instead.
-// Invariant: a thread leads, or is running and will lead. A thread that stops running summons another if it was the last (BeforeBlocking).
-// The last thread runs nothing that could block: threads may wait for what only another event brings (a peer that takes what was written, a
-//   watchdog's cut), so one always has to be there to run it. Events that could block, and posted work, wait while all others are at such.
-// The system may give fewer threads than `threads`. So an event that could block, or posted work, runs only while another thread exists that runs
-//   nothing of the kind, the spare. If the system gives no thread for that, the event waits like one beyond the limit; a thread whose event is over,
-//   or the thread that looks once the system gives one again, runs it.
-// Single calls (PostSingle) have `kept` threads more than events and posted work: whatever streams wait for, status and outcomes can be asked for.
-// Who shares. One thread at a time suffices while events are short and few. A thread that has run events for `share_after` without ever having had to
-//   wait for one summons another, up to `parallel`. A thread of its own (rpc-look) looks, often while there is much to do, for two things that keep
-//   everybody else from being served: an event that takes long and does not tell, and a leader that does not wait but computes (gRPC reads, and
-//   does handshakes, inside its waiting for events; one peer can send enough to keep it at that). It summons another, who leads in its place.
-// Failures. gRPC can fail to wait: its engine `poll`, if the environment asks for that, needs an eventfd for each thread that waits, and there may
-//   be none. That is not the queue's end. The leader pauses and waits again; only Stop, which shuts the queue down, ends the threads.
+// States of a thread. All changes are made under the lock.
+//   leading    waits for the next event. At most one thread leads. A leader that is found computing loses the lead to another thread, and still runs
+//              the event with which its wait returns. leading -> running with an event.
+//   running    runs an event or posted work. When that is over, the thread runs posted work that waits; else it leads if no thread does
+//              (-> leading); else it rests (-> resting).
+//   blocked    its event, or its work, has announced that it blocks. running -> blocked; blocked -> running when the event is over.
+//   resting    waits for a summons: -> running. A thread that is to rest while kResting others do ends instead.
+// Invariant: a thread leads, or a running thread will lead. A thread that stops running (BeforeBlocking) summons another if it was the last one.
+// The last thread runs nothing that could block. Threads may wait for something that only another event brings, such as a peer that takes its data
+//   or a watchdog's cut. So one thread must always be there to run that event. While all other threads are at events that could block, or at posted
+//   work, further events and work of the kind wait.
+// The system may give fewer threads than `threads`. So an event that could block, or posted work, runs only while another thread, the spare, exists
+//   that runs nothing of the kind. If the system gives no thread for that, the event waits like one beyond the limit. It is run by the next thread
+//   whose event is over, or by one that rpc-look starts once the system gives threads again.
+// Single calls (PostSingle) have `kept` threads more than events and posted work. So status and outcomes can be asked for even if all streams wait.
+// Sharing. One thread at a time suffices while events are short and few. A thread that has run events for `share_after` without a wait between them
+//   summons another, until `parallel` threads run.
+// rpc-look, a thread of its own, looks often while events come, and seldom else. It summons a thread in two cases that keep all other
+//   calls from being served:
+//   - an event takes long and has not announced it;
+//   - the leader computes instead of waiting. gRPC reads, and does handshakes, inside its wait for events, and one peer can send enough to keep it
+//     busy with that. The summoned thread leads in its place.
+// Failures. gRPC's wait can fail: its engine `poll`, if the environment asks for that, needs an eventfd for each thread that waits, and there may be
+//   none. That is not the queue's end. The leader pauses and waits again. Only Stop, which shuts the queue down, ends the threads.
 // Source: leader and followers, as Schmidt and others call it (Pattern-Oriented Software Architecture 2, 2000).
-// Thread-safety: Post from any thread, BeforeBlocking from the event's own. Lifetime: Start once; Stop when the server has shut down, which does not
-//   wait for calls that are in work: AwaitNoCalls does, until all that were begun (CallBegins) are gone, because nothing may be started on a queue
-//   that has shut down. Nor may other operations be under way when it stops.
+// Thread-safety: any thread calls Post; the thread that runs the event calls BeforeBlocking.
+// Lifetime: Start once; Stop when the server has shut down. The server's shutdown does not wait for calls that are at work. AwaitNoCalls does: it
+//   waits until all calls that have begun (CallBegins) are gone, because nothing may be started on a queue that has shut down. No other operation
+//   may be in flight either when the executor stops.
 #ifndef PROTOCOL_RPC_EXECUTOR_H_
 #define PROTOCOL_RPC_EXECUTOR_H_
 
@@ -53,8 +60,8 @@ namespace deut {
 
 class RpcExecutor;
 
-// A call that starts events on an executor's queue. It is the call's first member, so that nothing of the call is left when the executor hears that
-// it is gone: from then on what the call has borrowed may be gone, too.
+// Counts a call that starts events on an executor's queue. It is the call's first member, so it is destroyed last: nothing of the call is left when
+// the executor learns that the call is gone. From then on the objects that the call has borrowed may be destroyed, too.
 class RpcCallPresence {
  public:
   explicit RpcCallPresence(RpcExecutor& executor);
@@ -69,18 +76,18 @@ class RpcCallPresence {
 class RpcExecutor : public RpcEventLoop {
  public:
   struct Options {
-    int threads = 1024;  // at most; the last of them is for what does not block, if there are more than one
-    int kept = 0;        // of these, for single calls alone
-    int parallel = 1;    // that run at the same time, apart from those that are blocked
+    int threads = 1024;  // the most threads; the last one, if there are several, is for events that do not block
+    int kept = 0;        // the threads among them that are for single calls alone
+    int parallel = 1;    // the most threads that run at the same time, not counting blocked ones
     Duration share_after = microseconds(50);
   };
   static constexpr size_t kResting = 16;
-  // Without an attempt to start a thread, once the system has not given one.
+  // The pause between two attempts to start a thread, once the system has refused one.
   static constexpr Duration kPauseAfterShortage = milliseconds(10);
-  // Between two looks: while events come, and while none do.
+  // The time between two looks of rpc-look: while events come, and while none do.
   static constexpr Duration kLook = milliseconds(2);
   static constexpr Duration kLookAtRest = milliseconds(50);
-  // After a failure to wait.
+  // The leader's pause after gRPC has failed to wait.
   static constexpr Duration kPauseAfterFailure = milliseconds(10);
 
   RpcExecutor(Runtime& runtime, const Options& options, std::unique_ptr<grpc::ServerCompletionQueue> queue);
@@ -92,18 +99,20 @@ class RpcExecutor : public RpcEventLoop {
 
   void Start();
   void Stop();
-  // Waits until there are no calls of a server. REQUIRES: it has shut down.
+  // Waits until the server has no calls any more. REQUIRES: the server has shut down.
   void AwaitNoCalls();
 
-  // Runs it soon on one of the threads. False: all threads that may block are blocked, or the system gives no spare, so it runs when one of them no
-  // longer is, or there is a spare.
+  // Runs the work soon on one of the threads. False: it has to wait, because all threads that may block are blocked, or the system gives no spare. It
+  // runs when one of them no longer is blocked, or when there is a spare.
   bool Post(std::function<void()> work);
-  // The same for a single call, which has the kept threads, too.
+  // Does the same for a single call, which may also use the kept threads.
   void PostSingle(std::function<void()> work);
 
-  // The event, or the work, of this thread is about to block. At most the first call of an event does anything. REQUIRES: a thread of the executor.
+  // Announces that this thread's event, or its work, is about to block. Only the first call during an event has an effect. REQUIRES: a thread of the
+  // executor.
   void BeforeBlocking();
-  // The event will take some time without blocking: another thread leads meanwhile, unless `parallel` threads run already. REQUIRES: as above.
+  // Announces that the event will take some time without blocking. Another thread leads meanwhile, unless `parallel` threads run already. REQUIRES: a
+  // thread of the executor.
   void BeforeLong();
 
   struct Counts {
@@ -112,13 +121,13 @@ class RpcExecutor : public RpcEventLoop {
     int threads = 0;
     int blocked = 0;
     uint64_t replaced = 0;   // leaders that were found computing
-    uint64_t failures = 0;   // to wait for an event
-    uint64_t shortages = 0;  // threads that the system did not give
+    uint64_t failures = 0;   // failed waits for an event
+    uint64_t shortages = 0;  // threads that the system refused
   };
   Counts counts();
 
  protected:
-  // Waits for the next event for as long as it takes: TIMEOUT says that gRPC could not wait. Tests replace it.
+  // Waits for the next event, without a deadline. TIMEOUT means that gRPC could not wait. Tests replace it.
   virtual grpc::CompletionQueue::NextStatus AwaitEvent(void** tag, bool* ok);
 
  private:
@@ -127,42 +136,43 @@ class RpcExecutor : public RpcEventLoop {
   void CallIsGone();
 
   struct Self {
-    bool blocked = false;   // the event has told
-    bool summoned = false;  // out of its rest
+    bool blocked = false;   // its event has announced that it blocks
+    bool summoned = false;  // called out of its rest
     CondVar summons;
-    MonotonicTime alone_since;  // it has not waited for an event
-    uint64_t turns = 0;         // it has led
-    clockid_t clock = {};       // of its processor time
+    MonotonicTime alone_since;  // the time since which it runs events without a wait between them
+    uint64_t turns = 0;         // how often it has begun to lead
+    clockid_t clock = {};       // the clock of its processor time
     std::unique_ptr<Thread> thread;
   };
 
-  // Begins at rest.
+  // The body of a thread, which begins at rest.
   void Run(Self* self);
   void AwaitSummonsLocked(Self* self) DEUT_REQUIRES(mutex_);
-  // Waits for an event and runs it. False: the queue has ended.
+  // Leads: waits for an event and runs it. False: the queue has ended.
   bool LeadLocked(Self* self) DEUT_REQUIRES(mutex_);
   void PauseAfterFailure();
   void WorkLocked(Self* self) DEUT_REQUIRES(mutex_);
   // False: the thread ends.
   bool RestLocked(Self* self) DEUT_REQUIRES(mutex_);
-  // Another thread may run what could block.
+  // One more thread may run something that could block.
   bool RoomLocked() const DEUT_REQUIRES(mutex_) { return busy_ < std::max(1, options_.threads - 1 - options_.kept); }
   bool RoomForSingleLocked() const DEUT_REQUIRES(mutex_) { return busy_ < std::max(1, options_.threads - 1); }
   bool SingleWaitsLocked() const DEUT_REQUIRES(mutex_) { return !singles_.empty() && RoomForSingleLocked(); }
   bool WorkWaitsLocked() const DEUT_REQUIRES(mutex_) { return SingleWaitsLocked() || (!work_.empty() && RoomLocked()); }
-  // A thread that runs nothing that could block may begin to: another such thread exists, is started here, or is not needed. False: the system gives
-  // none.
+  // Makes sure that a thread may begin something that could block: a spare exists, is started here, or is not needed. False: the system gives no
+  // thread.
   bool EnsureSpareLocked() DEUT_REQUIRES(mutex_);
-  // The thread's event, or its work, is over.
+  // Notes that the thread's event, or its work, is over.
   void OverLocked(Self* self) DEUT_REQUIRES(mutex_);
-  // False: there are no more.
+  // Summons a resting thread, or a new one. False: there is none.
   bool SummonLocked() DEUT_REQUIRES(mutex_);
-  // Starts a thread, which rests. False: there are `threads`, or the system gives none.
+  // Starts a thread, which rests. False: there are `threads` of them, or the system gives none.
   bool AddRestingLocked() DEUT_REQUIRES(mutex_);
-  // Threads that come by themselves to work that is posted.
+  // The number of threads that will look for posted work without being summoned.
   int ActiveLocked() const DEUT_REQUIRES(mutex_) { return running_ - waiting_; }
+  // The body of rpc-look.
   void Look();
-  // Whether whoever leads has been computing since the last look.
+  // Whether the leader has been computing since the last look, `passed` ago.
   bool LeaderComputesLocked(Duration passed) DEUT_REQUIRES(mutex_);
 
   Runtime& runtime_;
@@ -172,11 +182,11 @@ class RpcExecutor : public RpcEventLoop {
   Mutex mutex_;
   Self* leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
   bool ended_ DEUT_GUARDED_BY(mutex_) = false;  // the queue was shut down and is empty
-  int running_ DEUT_GUARDED_BY(mutex_) = 0;     // leading included
+  int running_ DEUT_GUARDED_BY(mutex_) = 0;     // running and leading threads
   int waiting_ DEUT_GUARDED_BY(mutex_) =
-      0;  // of these, for an event: the leader, and those in whose place another leads
+      0;  // the running threads that are in gRPC's wait for an event: the leader, and replaced leaders
   int blocked_ DEUT_GUARDED_BY(mutex_) = 0;
-  int busy_ DEUT_GUARDED_BY(mutex_) = 0;  // with what could block, those that are blocked included
+  int busy_ DEUT_GUARDED_BY(mutex_) = 0;  // threads at events or work that could block, blocked ones included
   int calls_ DEUT_GUARDED_BY(mutex_) = 0;
   int threads_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t events_ DEUT_GUARDED_BY(mutex_) = 0;
@@ -185,15 +195,15 @@ class RpcExecutor : public RpcEventLoop {
   std::deque<std::function<void()>> singles_ DEUT_GUARDED_BY(mutex_);
   std::vector<Self*> resting_ DEUT_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Self>> selves_ DEUT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Thread>> gone_ DEUT_GUARDED_BY(mutex_);  // to be joined
-  CondVar changed_;                                                    // threads_, calls_
+  std::vector<std::unique_ptr<Thread>> gone_ DEUT_GUARDED_BY(mutex_);  // ended threads, to be joined
+  CondVar changed_;                                                    // threads_ or calls_ has changed
   uint64_t replaced_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t failures_ DEUT_GUARDED_BY(mutex_) = 0;
   LogPace failure_pace_{seconds(1)};
   uint64_t shortages_ DEUT_GUARDED_BY(mutex_) = 0;
   MonotonicTime no_thread_before_ DEUT_GUARDED_BY(mutex_);  // the end of the pause after a shortage
   LogPace shortage_pace_{seconds(1)};
-  // Of the look before.
+  // The leader at the last look, how often it had led, and its processor time.
   Self* looked_at_ DEUT_GUARDED_BY(mutex_) = nullptr;
   uint64_t looked_turns_ DEUT_GUARDED_BY(mutex_) = 0;
   int64_t looked_cpu_ns_ DEUT_GUARDED_BY(mutex_) = 0;

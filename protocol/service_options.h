@@ -22,15 +22,15 @@ struct RpcServiceOptions {
   size_t max_streams = 16384;
   // The most open streams of one peer; 0: three quarters of the bound for all peers (at a DC: of the threads).
   size_t streams_per_peer = 0;
-  // A session, or a stream of one-shot transactions, that asks for nothing for so long is ended.
+  // A session, or a stream of one-shot transactions, is ended when it has sent no request for this long.
   Duration idle_session = std::chrono::hours(1);
 
   StreamQuota::Options open_streams() const {
     return {.in_all = max_streams,
             .per_peer = std::min(max_streams, streams_per_peer != 0 ? streams_per_peer : max_streams * 3 / 4),
-            // A quarter of the threads is left to the other peers, whatever this peer's streams wait for.
+            // A quarter of the threads is left to the other peers, even if all of this peer's requests wait.
             .work_per_peer = std::max<size_t>(1, static_cast<size_t>(threads) * 3 / 4),
-            // One thread is for what does not block, one in sixteen for single calls (rpc_executor.h).
+            // One thread is kept for events that do not block, and one in sixteen for single calls (rpc_executor.h).
             .work_in_all = std::max<size_t>(1, static_cast<size_t>(threads - threads / 16 - 1)),
             .in_all_flag = "--max_streams"};
   }

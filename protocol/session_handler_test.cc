@@ -1,4 +1,4 @@
-// The server's side of sessions, against a client that does as it likes.
+// The server's side of sessions, against a client that sends arbitrary messages.
 #include "protocol/session_handler.h"
 
 #include <atomic>
@@ -63,7 +63,7 @@ class SessionHandlerTest : public ::testing::Test {
     message_.Clear();
     return sent;
   }
-  // The next answer; more == true with status INTERNAL if there is none.
+  // Returns the next answer; if the stream has ended, one with status INTERNAL.
   wire::SessionAnswer Next() {
     if (next_ == answers_.answers_size()) {
       next_ = 0;
@@ -107,7 +107,7 @@ TEST_F(SessionHandlerTest, PipelinedRequestsAreAnsweredInOrder) {
   AddPut(Add()->mutable_execute()->mutable_operations(), "k", "v");
   Add()->mutable_commit();
   ASSERT_TRUE(Send());
-  // The next message before any answer.
+  // Sends the next message before it reads any answer.
   Add()->mutable_begin();
   Add()->mutable_abort();
   ASSERT_TRUE(Send());
@@ -152,7 +152,7 @@ TEST_F(SessionHandlerTest, ServiceThatRefusesSessions) {
 TEST_F(SessionHandlerTest, BadRequestsLeaveTheTransactionAlone) {
   Open();
   Add()->mutable_begin();
-  Add();  // nothing in it
+  Add();  // an empty request
   Add()->mutable_open()->set_protocol_version(kProtocolVersion);
   AddPut(Add()->mutable_execute()->mutable_operations(), "", "v");
   AddPut(Add()->mutable_execute()->mutable_operations(), std::string(4097, 'k'), "v");
@@ -171,7 +171,7 @@ TEST_F(SessionHandlerTest, BadRequestsLeaveTheTransactionAlone) {
   EXPECT_THAT(NextStatus().ToString(), HasSubstr("isolation: 9"));
   EXPECT_TRUE(NextStatus().ok());
   EXPECT_TRUE(NextStatus().ok());
-  EXPECT_EQ(NextStatus().code(), ErrorCode::kWrongState);  // nothing to commit any more
+  EXPECT_EQ(NextStatus().code(), ErrorCode::kWrongState);  // there is no transaction to commit
   EXPECT_EQ(scripted_.commits(), 1u);
 }
 
@@ -286,7 +286,7 @@ TEST_F(SessionHandlerTest, ClientThatDoesNotReadIsCutOff) {
   EXPECT_EQ(scripted_.aborts(), 1u);
 }
 
-// Sessions that ask for nothing are ended, with their transactions, and say that they have run nothing.
+// The server ends a session that sends no request, aborts its transaction, and states that it has run nothing since its last answer.
 TEST(IdleSessionsTest, ASessionThatAsksForNothingIsEndedAndSaysSo) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedTransactionService scripted(runtime);
@@ -312,8 +312,8 @@ TEST(IdleSessionsTest, ASessionThatAsksForNothingIsEndedAndSaysSo) {
 }
 
 #ifdef DEUT_TEST_POINTS
-// The peer hangs up when its session was found to be idle and is not ended yet. Both ended it: one read the trailing metadata while the other changed
-// it.
+// The peer hangs up after its session was found idle and before it is ended. Two threads used to end the session: one read the trailing metadata
+// while the other changed it.
 TEST(IdleSessionsTest, AnIdleSessionWhosePeerHangsUpIsEndedByOne) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedTransactionService scripted(runtime);
@@ -342,7 +342,7 @@ TEST(IdleSessionsTest, AnIdleSessionWhosePeerHangsUpIsEndedByOne) {
     end = stream->Finish();
     finished.Signal(runtime);
   });
-  // Nobody may have ended it by now.
+  // No thread may have ended the session by now.
   EXPECT_FALSE(finished.Wait(runtime, runtime.Now() + milliseconds(300)));
   go.Signal(runtime);
   finish.join();
@@ -352,7 +352,7 @@ TEST(IdleSessionsTest, AnIdleSessionWhosePeerHangsUpIsEndedByOne) {
 }
 #endif
 
-// A session at work is not idle, however long that takes.
+// A session at work is not idle, however long its work takes.
 TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {
   TellingRuntime runtime(RealRuntime());
   testing::ScriptedTransactionService scripted(runtime);
@@ -376,8 +376,8 @@ TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE) << "it was idle after that";
 }
 
-// One host, without TLS, has as many sessions in waits as it may have threads, on more connections than one: others are served, and it is too when
-// they come back. Each connection was a peer, and two of them could have all threads.
+// One host, without TLS, has more waiting sessions than it may have threads, on several connections. Other hosts are served, and its own sessions are
+// served when the waits end. Each connection used to count as a peer, so two connections could take all threads.
 TEST(IdleSessionsTest, SessionsOfOneAddressThatWaitKeepNobodyOut) {
   TellingRuntime runtime(RealRuntime());
   testing::ScriptedTransactionService scripted(runtime);
@@ -433,7 +433,7 @@ TEST(IdleSessionsTest, SessionsOfOneAddressThatWaitKeepNobodyOut) {
   }
 }
 
-// One host, without TLS, asks on two connections for as many streams as one connection may have, each of which only says `open`.
+// One host, without TLS, opens on two connections as many streams as one connection may have. Each stream only sends `open`.
 TEST(IdleSessionsTest, IdleSessionsOfOneAddressKeepNobodyOut) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedTransactionService scripted(runtime);
@@ -503,7 +503,7 @@ TEST(IdleSessionsTest, IdleSessionsOfOneAddressKeepNobodyOut) {
   hang_up(*client);
   for (const auto& one : idle) hang_up(*one);
   EXPECT_TRUE(testing::Eventually([&] { return scripted.sessions() == 0; }));
-  // The places have come back.
+  // The places were given back.
   const auto again = connect(*greedy);
   EXPECT_TRUE(again->refused.ok()) << again->refused.error_message();
   hang_up(*again);

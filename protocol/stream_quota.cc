@@ -14,7 +14,7 @@
 namespace deut {
 namespace {
 
-// The kept part, if it is that large, has room for at least this many peers with few requests at work.
+// The kept part, if it is large enough, has room for at least this many peers with few requests at work.
 constexpr size_t kPeersOfKept = 8;
 
 std::string By(const std::string& flag) { return Concat(" (", flag, ")"); }
@@ -77,7 +77,7 @@ size_t StreamQuota::ShareOf(size_t in_all, size_t taken, size_t kept, size_t few
 }
 
 size_t StreamQuota::WorkShare(size_t working) const {
-  // Servers may have as few as a dozen threads; the last ones are for several peers all the same.
+  // A server may have as few as a dozen threads. Even then the last ones are shared by several peers.
   const size_t kept = std::max<size_t>(1, options_.work_in_all / kKeptPart);
   const size_t few = std::clamp<size_t>(kept / kPeersOfKept, 1, kFew);
   return std::min(options_.work_per_peer, ShareOf(options_.work_in_all, working, kept, few));
@@ -110,7 +110,7 @@ bool StreamQuota::Place::BeginWork(std::function<void()> resume) {
   return false;
 }
 
-// Those that have waited longest go first.
+// Resumes the requests that have waited longest first.
 void StreamQuota::Place::EndWork() {
   std::array<std::function<void()>, kResumed> resumed;
   size_t count = 0;

@@ -1,18 +1,18 @@
-// StreamQuota: limits the open streams (or single calls) of a server, in all and for each peer, so that no peer keeps the others out. It also limits the
-// streams that work at the same time, because each of these has a thread. A stream beyond the limit is refused; work beyond the limit waits.
-// A peer is the name in its certificate, whatever its connections. Without TLS it is the address of its host, again whatever its connections
-//   (peer_key.h): hosts behind one proxy or NAT are one peer there, and so are all clients of a Unix socket.
-// Peers share the whole so that a new peer always finds room (Enter):
+// StreamQuota: limits the open streams (or single calls) of a server, in all and for each peer, so that no peer keeps the others out. It also limits
+// the streams that work at the same time, because each of these has a thread. A stream beyond the limit is refused; work beyond the limit waits.
+// A peer is the name in its certificate, however many connections it has. Without TLS it is the address of its host, again for all its connections
+//   (peer_key.h). So hosts behind one proxy or NAT are one peer, and so are all clients of a Unix socket.
+// Peers share the places so that a new peer always finds room (Enter):
 //   A peer may open one more stream while it has fewer than kShareOfFree times the free ones. So the first peer may have three quarters, and each
 //     later peer leaves a quarter of the room that it has found.
-//   The last sixteenth of all is for peers that have fewer than kFew. So at least a sixteenth divided by kFew peers find room, however many streams
-//     the others have opened before.
-// Peers share the places for work in the same way (BeginWork), because each waiting request holds a thread.
+//   The last sixteenth of all places is for peers that have fewer than kFew. So a sixteenth of the places, divided by kFew, is the least number of
+//     peers that find room, however many streams the others have opened before.
+// Peers share the places for work in the same way (BeginWork), because each request that waits holds a thread.
 //   A request without a place waits for the end of another request of its peer. A peer always gets at least one place, so there is one to end.
-//   When a peer's request ends, up to kResumed others of that peer begin, as far as its share allows by then: a peer grows when the others leave it
-//     more room, and shrinks when its share has become smaller.
-// *Counter-example without shares of work.* A limit for each peer alone leaves a quarter of the threads to the others. A second peer takes that, and
-//   no third one is served while the requests of both wait.
+//   When a request of a peer ends, up to kResumed waiting requests of that peer begin, as far as the peer's share allows at that time. So a peer gets
+//     more places when the others leave it more room, and fewer when its share has become smaller.
+// *Counter-example without shares of work.* A mere limit for each peer leaves a quarter of the threads to the others. A second peer takes that
+//   quarter, and no third peer is served while the requests of both wait.
 // Thread-safety: all methods from any thread. Ownership: outlives its places.
 #ifndef PROTOCOL_STREAM_QUOTA_H_
 #define PROTOCOL_STREAM_QUOTA_H_
@@ -44,7 +44,7 @@ class StreamQuota {
   struct Options {
     size_t in_all = 0;
     size_t per_peer = 0;
-    // Streams that work at the same time: of one peer, and of all. A peer without any still gets a place when all are taken.
+    // The most streams that work at the same time: of one peer, and of all. A peer without any still gets a place when all are taken.
     size_t work_per_peer = SIZE_MAX;
     size_t work_in_all = SIZE_MAX;
     std::string what = "streams";
@@ -74,10 +74,11 @@ class StreamQuota {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    // REQUIRES, of all three: it was entered.
+    // REQUIRES, for these three methods: the place was entered (Enter).
     // False: the peer has as many places for work as it may have now.
     bool TryBeginWork();
-    // True: it is at work. False: it will be when `resume` is called, on a thread that ends its own work and does not wait for this.
+    // True: the stream is at work. False: it is at work from the call of `resume` on. A thread that ends its own work calls `resume`, and does not
+    // wait for this stream's work.
     bool BeginWork(std::function<void()> resume);
     void EndWork();
 
@@ -88,7 +89,7 @@ class StreamQuota {
     Peer* peer_ = nullptr;
   };
 
-  // RESOURCE_EXHAUSTED, naming the limit, its figure and its flag, and what is open.
+  // Takes a place for a stream. RESOURCE_EXHAUSTED names the limit, its figure and its flag, and the number of open streams.
   Status Enter(const grpc::ServerContextBase& context, Place* place);
   Status Enter(std::string peer, Place* place);
 
@@ -98,7 +99,7 @@ class StreamQuota {
 
  private:
   void Leave(Peer* peer);
-  // How many of `in_all` a peer may have while all have `taken`, as far as the others leave it room. The last `kept` are for peers with fewer than
+  // Returns how many of `in_all` places a peer may have while all peers together have `taken`. The last `kept` places are for peers with fewer than
   // `few`.
   static size_t ShareOf(size_t in_all, size_t taken, size_t kept, size_t few);
   size_t WorkShare(size_t working) const;
@@ -107,7 +108,7 @@ class StreamQuota {
   Runtime& runtime_;
   Mutex mutex_;
   size_t open_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::atomic<size_t> working_{0};  // of all peers; a count that orders nothing
+  std::atomic<size_t> working_{0};  // streams of all peers at work; a mere count, so relaxed accesses suffice
   absl::flat_hash_map<std::string, std::unique_ptr<Peer>> peers_ DEUT_GUARDED_BY(mutex_);
 };
 

@@ -38,7 +38,7 @@ TEST(StreamQuotaTest, OnePeerAtItsLimitLeavesRoomForOthers) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(enter("greedy").ok());
 }
 
-// As tcd has it (--max_streams): streams that hold no thread.
+// The quota of tcd (--max_streams): open streams that hold no thread.
 TEST(StreamQuotaTest, OpenStreamsOfAllClientsAreLimited) {
   RpcServiceOptions options;
   options.max_streams = 8;
@@ -71,7 +71,7 @@ TEST(StreamQuotaTest, SingleCallsOfOnePeerLeaveRoomForOthers) {
   EXPECT_TRUE(quota.Enter("modest", &other).ok());
 }
 
-// Greedy peers come one after the other, and each takes what it is given. Without TLS a network of many hosts has many of them.
+// Greedy peers come one after the other, and each takes all places that it is given. Without TLS, a network of many hosts has many such peers.
 TEST(StreamQuotaTest, AnyNumberOfGreedyPeersLeavesAFewForTheNextOne) {
   constexpr size_t kInAll = 16384;
   StreamQuota quota(RealRuntime(), {.in_all = kInAll, .per_peer = kInAll * 3 / 4});
@@ -85,7 +85,7 @@ TEST(StreamQuotaTest, AnyNumberOfGreedyPeersLeavesAFewForTheNextOne) {
   };
   EXPECT_EQ(take("first", kInAll), kInAll * 3 / 4) << "all that --max_streams_per_peer gives";
   EXPECT_GE(take("second", kInAll), kInAll / 8);
-  // As many as a connection has streams.
+  // Each peer tries as many streams as one connection may have.
   for (int i = 0; i < 200; ++i) EXPECT_GE(take("greedy " + std::to_string(i), 1024), StreamQuota::kFew);
   EXPECT_GE(take("late", kInAll), StreamQuota::kFew);
   auto place = std::make_unique<StreamQuota::Place>();
@@ -123,7 +123,7 @@ TEST(StreamQuotaTest, WhoHasManyAtWorkWaitsAndKeepsNobodyElseOut) {
   two.EndWork();
 }
 
-// Without TLS each connection is a peer, and each of its requests may wait for as long as it likes.
+// Many peers, whose requests may all wait without end.
 TEST(StreamQuotaTest, AnyNumberOfPeersAtWorkLeavesThreadsForTheNextOne) {
   const RpcServiceOptions options;
   StreamQuota quota(RealRuntime(), options.open_streams());
@@ -149,9 +149,9 @@ TEST(StreamQuotaTest, AnyNumberOfPeersAtWorkLeavesThreadsForTheNextOne) {
   EXPECT_GE(begin("greedy", 1024), threads * 2 / 3) << "one alone has most of them";
   for (int i = 0; i < 4; ++i) EXPECT_GE(begin("greedy " + std::to_string(i), 400), StreamQuota::kFew);
   EXPECT_EQ(begin("late", StreamQuota::kFew), StreamQuota::kFew);
-  // Streams have all threads but one, and one in sixteen.
+  // Streams have all threads except one, and except one in sixteen.
   EXPECT_LE(at_work.size(), threads - threads / 16 - 1);
-  // Whatever waits is resumed in the end, though the only one at work of its peer may end while others have all the rest.
+  // Every waiting request is resumed in the end, although a peer's only request at work may end while the others have all other places.
   EXPECT_GT(waiting, 0u);
   const auto end_all = [&] {
     while (!at_work.empty()) {

@@ -57,7 +57,7 @@ TEST_F(TlsKeysTest, AnExchangeThatFailsHalfwayChangesNothing) {
   testing::Loopback loopback({}, Server(before_));
   ASSERT_TRUE(Serves(loopback, client_before_));
   {
-    // One of the two new files finds a descriptor. A limit of 0 refuses the other one whatever descriptors are free or become free.
+    // One of the two new files finds a descriptor. A limit of 0 refuses the other one, whichever descriptors are free or become free.
     rlimit before{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
     const auto limit_to = [&](rlim_t most) {

@@ -1,4 +1,5 @@
-// Loopback: a server for tests and the address of it as a peer. Everything goes through real sockets of this machine.
+// Loopback: a server for tests, and peers that reach it through real sockets of this machine. Thread-safety: one thread. Ownership: borrows the
+// services.
 #ifndef PROTOCOL_TESTING_LOOPBACK_H_
 #define PROTOCOL_TESTING_LOOPBACK_H_
 
@@ -42,7 +43,8 @@ class Loopback {
 
   // Ends the server as a crash of its process would: at once, with all connections.
   void Stop() { server_.reset(); }
-  // At the same port as before. A service that an executor runs (rpc_server.h) belongs to one server for good, so a restart needs new ones.
+  // Starts the server again, at the same port. A service that an executor runs (rpc_server.h) belongs to one server for good, so a restart with such
+  // services needs new ones.
   void Restart() {
     for (grpc::Service* service : services_) DEUT_CHECK(dynamic_cast<ExecutedService*>(service) == nullptr);
     Start(server_address_);
@@ -64,8 +66,8 @@ class Loopback {
     return std::move(peer).value();
   }
 
-  // A client on a connection of its own from `source`, one of 127.0.0.0/8: without TLS another peer than those of other addresses. The channel
-  // does not connect again.
+  // Returns a client's channel on a connection of its own, which comes from `source`, one of 127.0.0.0/8. Without TLS, each such address is a peer of
+  // its own. The channel does not connect again.
   static std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& source, const Address& server) {
     Descriptor socket = ConnectRaw(server, source);
     DEUT_CHECK(socket.valid() && fcntl(socket.get(), F_SETFL, O_NONBLOCK) == 0);
@@ -82,7 +84,7 @@ class Loopback {
     return std::move(keys).value();
   }
 
-  // For every name on the identity's allow-list.
+  // Gives every role to every name on the identity's allow-list.
   static std::shared_ptr<AccessControl> EveryRole(const std::shared_ptr<const TlsIdentity>& tls) {
     if (tls == nullptr) return nullptr;
     std::vector<Grant> grants;
@@ -111,8 +113,8 @@ class Loopback {
   std::unique_ptr<RpcServer> server_;
 };
 
-// What the standard health service (grpc.health.v1) says of the whole server: 1 serving, 2 not serving; or how the call failed. Its
-// messages are a string and a number, so they need no generated code here.
+// Asks the standard health service (grpc.health.v1) for the status of the whole server: 1 serving, 2 not serving; or the error of the call. The
+// service's messages are a string and a number, so they need no generated code here.
 inline Result<int> Health(const RpcPeer& peer, std::shared_ptr<grpc::Channel> channel) {
   grpc::ClientContext context;
   context.set_deadline(gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(20, GPR_TIMESPAN)));

@@ -18,7 +18,7 @@ int LeftMillis(MonotonicTime end) {
   return static_cast<int>(std::max<int64_t>(duration_cast<milliseconds>(end - RealRuntime().Now()).count() + 1, 0));
 }
 
-// False once the time is over.
+// Waits for `events` on the socket. False: they did not come before `end`.
 bool WaitFor(const Descriptor& socket, short events, MonotonicTime end) {
   pollfd wait{.fd = socket.get(), .events = events, .revents = 0};
   for (;;) {
@@ -119,7 +119,7 @@ std::string Http2Frame(FrameType type, uint8_t flags, uint32_t stream, std::stri
 
 namespace {
 
-// An integer of HPACK (RFC 7541, 5.1) behind the bits of `first`.
+// Encodes an integer of HPACK (RFC 7541, 5.1) behind the bits of `first`.
 std::string HpackNumber(uint8_t first, int prefix_bits, size_t number) {
   const size_t most = (size_t{1} << prefix_bits) - 1;
   std::string bytes;

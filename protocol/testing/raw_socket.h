@@ -1,5 +1,4 @@
-// Raw sockets for tests: clients that are not gRPC's, and frames of HTTP/2 as RFC 9113 draws them.
-// Thread-safety: functions from any thread.
+// Raw sockets for tests: clients that do not use gRPC, and frames of HTTP/2 (RFC 9113). Thread-safety: any thread may call the functions.
 #ifndef PROTOCOL_TESTING_RAW_SOCKET_H_
 #define PROTOCOL_TESTING_RAW_SOCKET_H_
 
@@ -13,17 +12,17 @@
 
 namespace deut::testing {
 
-// A connected socket; not valid if nobody accepts. Addresses of TCP are numbers or localhost. `source` is the IPv4 address that the connection
-// comes from, one of 127.0.0.0/8, each of which is a peer of its own to a server without TLS; empty: the system chooses.
+// Returns a connected socket, or an invalid one if the connection is refused. Addresses of TCP are numbers or localhost. `source` is the IPv4 address
+// from which the connection comes, one of 127.0.0.0/8; empty: the system chooses. Each such address is a peer of its own to a server without TLS.
 Descriptor ConnectRaw(const Address& address, const std::string& source = {});
-// False if the peer has closed, or does not take it all within `limit`.
+// Sends all bytes. False if the peer has closed the connection, or does not take all of them within `limit`.
 bool SendRaw(const Descriptor& socket, std::string_view bytes, Duration limit = seconds(10));
-// True if the peer ends the connection within `limit`. What it sends meanwhile is appended to `received`, if there is one.
+// True if the peer ends the connection within `limit`. Bytes that the peer sends meanwhile are appended to `received`, unless that is null.
 bool EndsWithin(const Descriptor& socket, Duration limit, std::string* received = nullptr);
 // Reads until `received` holds at least `bytes`. False if the peer ends the connection before, or the limit passes.
 bool ReceiveRaw(const Descriptor& socket, size_t bytes, std::string* received, Duration limit = seconds(10));
 
-// What a client sends first.
+// The first bytes that a client of HTTP/2 sends.
 constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 enum class FrameType : uint8_t {
