@@ -25,25 +25,26 @@
 //
 // Threads belong to the executor. One comes with each message read, and leaves when it could only wait for the next
 // message. So a stream that waits for its peer holds no thread.
-// States of a worker: running (it looks for work by itself), behind (inside a call that has announced its wait). All
-// changes are under the lock:
-//   comes               with a message (ReadDone), or summoned: running.
-//   running -> behind   before a wait. It starts to write the ready answers. If no other thread runs, and there is a queue or an
-//                       answer to acknowledge, it summons one. If there is nothing but to read, it starts to read.
+// States of a worker: running (it looks for work by itself), behind (inside a call that has announced its wait). All changes are made under the
+// lock:
+//   -> running          it comes with a message (ReadDone), or is summoned.
+//   running -> behind   before a wait. It starts to write the ready answers. If no other thread runs, it also summons one if the queue has calls or
+//                       answers must be acknowledged, and otherwise starts to read.
 //   behind -> running   its call has ended.
-//   running -> acknowledging  the queue is empty, or has been run for share_after; there is something unacknowledged, and nobody acknowledges. It
-//                       tells of this wait, too, so it is behind; -> running when something has become durable.
-//   running -> gone     there is nothing to do. It has started to read, unless somebody has.
-//   Invariant: while there is something to do, somebody runs, or (where no more threads are to be had) somebody is behind and will.
-//   A runner whose calls take long, while others wait in the queue, summons another, up to `parallel` at a time.
-// Answers: each worker gathers its own; they pass to `ready_` before it waits or goes, or when they are large. One message is being written at a
-//   time (writing_), so parts of an answer keep their order; WriteDone starts the next. While one is being written and much is ready, nobody reads
-//   or adds more: a peer that does not take its answers stops being read.
-// Bounds: threads of the stream, and of the executor; queued calls are those of one message; held back are those that a thread has
-//   looked at together; while much is unacknowledged nobody reads or adds more.
-// End: when the stream is over, nothing is being read or written and no thread is inside, Stream::End is called, once. EndIfIdle calls it during a
-//   read, which then ends without a message.
-// Thread-safety: ReadDone and WriteDone from any thread. Ownership: borrows everything; nothing is left behind when Stream::End is called.
+//   running -> acknowledging  answers are unacknowledged, no thread acknowledges, and the queue is empty or the thread has run it for share_after.
+//                       The thread announces this wait, too, so it is behind. -> running when a commit has become durable, or the wait has ended.
+//   running -> gone     there is nothing to do. It has started to read, unless a read is in flight.
+//   Invariant: while there is work, a thread runs. If no more threads can be had, one that is behind will run afterwards.
+//   A runner whose calls take long, while others wait in the queue, summons another one, up to `parallel` at a time.
+// Answers: each worker gathers its own answers. They move to `ready_` before the worker waits or leaves, or when they are large. One message is
+//   written at a time (writing_), so the parts of an answer keep their order. WriteDone starts the next write. While a write is in flight and many
+//   bytes are ready, no thread reads or adds more. So a peer that does not take its answers is no longer read.
+// Bounds: the threads are limited by the stream and by the executor. The queue holds the calls of one message. At most the calls that a thread
+//   has examined together are held back. While many bytes are unacknowledged, no thread reads or adds more.
+// End: Stream::End is called once, when the stream is over, nothing is being read or written, and no thread is inside. EndIfIdle calls it while a
+//   read is in flight, which then ends without a message.
+// Thread-safety: ReadDone, WriteDone and EndIfIdle from any thread. Ownership: borrows everything; no thread or operation is left when Stream::End is
+//   called, except the read of EndIfIdle.
 #ifndef PROTOCOL_ONE_SHOT_WORKERS_H_
 #define PROTOCOL_ONE_SHOT_WORKERS_H_
 
@@ -70,12 +71,12 @@ class OneShotWorkers {
   class Stream {
    public:
     virtual ~Stream() = default;
-    // ReadDone follows, from another event.
+    // Starts a read; ReadDone follows, from another event.
     virtual void StartRead(wire::OneShotCalls* message) = 0;
-    // WriteDone follows. The message can be reused at once.
+    // Starts a write; WriteDone follows. The message can be reused at once.
     virtual void StartWrite(const wire::OneShotAnswers& message) = 0;
-    // Nothing follows but the end of a read (EndIfIdle); the workers may be gone afterwards. An error: the peer has sent what it must not, or nothing
-    // for too long.
+    // Ends the stream. Nothing follows except the end of a read (EndIfIdle), and the workers may be destroyed afterwards. `reason` is an error if the
+    // peer has sent a forbidden message, or none for too long.
     virtual void End(const Status& reason) = 0;
   };
 
@@ -96,14 +97,14 @@ class OneShotWorkers {
   };
 
   struct Options {
-    int threads = 128;  // at most, of the stream
-    int parallel = 1;   // at most this many run calls at the same time, apart from those behind a wait
+    int threads = 128;  // the most threads of the stream
+    int parallel = 1;   // the most threads that run calls at the same time, not counting those that are behind
     // A runner shares its queue after it has run it alone for this long.
     Duration share_after = microseconds(50);
     // While the stream has nothing to do but to read, a waiting thread delays its hand-over by up to this time. If its
     // wait is short, this saves two changes of threads.
     Duration patience = microseconds(200);
-    // At most this long are calls held back for the reads that were sent together.
+    // The longest time for which calls are held back for reads that were sent together.
     Duration hold_back = milliseconds(5);
   };
 
@@ -114,11 +115,11 @@ class OneShotWorkers {
   void Start();
   void ReadDone(bool ok);
   void WriteDone(bool ok);
-  // Ends the stream if it does nothing but wait for a message. False: it does something else, or is over. Any thread.
+  // Ends the stream if it only waits for a message. False: it does something else, or is over. Any thread may call this.
   bool EndIfIdle(const Status& reason);
 
  private:
-  // A message in work. It is reused.
+  // A message whose calls are at work. It is reused.
   struct Batch {
     wire::OneShotCalls message;
     std::vector<Deadline> deadlines;
@@ -159,7 +160,7 @@ class OneShotWorkers {
   bool OthersCanRunLocked() const DEUT_REQUIRES(mutex_) { return running_ > 1 || inside_ < options_.threads; }
   // Waits for the disk once.
   void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
-  // Comes before more is read or run: waits until the writer, or the disk, has caught up.
+  // Called before a thread reads or runs more: waits until the writer, or the disk, has caught up.
   void AwaitRoomLocked() DEUT_REQUIRES(mutex_);
   // The worker may only be patient if it holds no answers, neither ready ones nor ones that wait for the disk.
   Duration PatienceLocked(const Worker& worker) const DEUT_REQUIRES(mutex_);
@@ -188,7 +189,7 @@ class OneShotWorkers {
   bool acknowledging_ DEUT_GUARDED_BY(mutex_) = false;
   MonotonicTime no_reads_ahead_until_ DEUT_GUARDED_BY(mutex_);
   bool opened_ DEUT_GUARDED_BY(mutex_) = false;
-  bool refused_ DEUT_GUARDED_BY(mutex_) = false;  // the answer to the opening says why; after it the stream is over
+  bool refused_ DEUT_GUARDED_BY(mutex_) = false;  // the answer to the opening has the reason; after it the stream is over
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
   size_t writing_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;
