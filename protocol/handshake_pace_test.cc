@@ -30,7 +30,7 @@ PeerKey Address(uint32_t number) {
 
 class HandshakePaceTest : public ::testing::Test {
  protected:
-  // Another connection, whose number is returned: the next one has the next number.
+  // Adds a connection and returns its number. Numbers ascend by 1.
   int Arrive(uint32_t address) {
     int ends[2] = {};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -40,11 +40,11 @@ class HandshakePaceTest : public ::testing::Test {
     pace_->Arrive(Address(address), number, Descriptor(ends[1]));
     return number;
   }
-  // The number of the connection that is next, which keeps its turn.
+  // Takes the next connection and returns its number. The connection keeps its turn.
   int Take() {
     std::optional<HandshakePace::Next> next = pace_->Take();
     if (!next.has_value()) return -1;
-    // The newest one: the system gives numbers of closed sockets to new ones.
+    // Searches from the newest one, because the system gives the descriptors of closed sockets to new ones.
     for (size_t i = sockets_.size(); i > 0; --i) {
       if (sockets_[i - 1] != next->socket.get()) continue;
       taken_.push_back(std::move(*next));
@@ -96,7 +96,7 @@ TEST_F(HandshakePaceTest, TurnsOfPeersThatDoNotGoOnExpire) {
   pace_ = HandshakePace::Create(RealRuntime(), milliseconds(1));
   for (size_t i = 0; i < 3 * kMost; ++i) Arrive(1);
   for (size_t i = 0; i < 3 * kMost; ++i) EXPECT_EQ(Take(), static_cast<int>(i));
-  // Each turn ends for the second time.
+  // Each turn has expired, and ends a second time here.
   taken_.clear();
   Arrive(1);
   EXPECT_EQ(Take(), static_cast<int>(3 * kMost));
@@ -127,7 +127,7 @@ TEST_F(HandshakePaceTest, StopEndsTheConnectionsThatWait) {
   EXPECT_EQ(recv(clients_.front().get(), &byte, 1, 0), 0);
 }
 
-// Turns that nobody ends, in a time that passes only where Take waits for it.
+// Turns that are never ended, with a clock that advances only while Take waits.
 class HandshakePatienceTest : public HandshakePaceTest {
  protected:
   HandshakePatienceTest() { pace_ = HandshakePace::Create(time_); }
@@ -136,7 +136,7 @@ class HandshakePatienceTest : public HandshakePaceTest {
     ASSERT_EQ(send(clients_[static_cast<size_t>(connection)].get(), bytes.data(), bytes.size(), 0),
               static_cast<ssize_t>(bytes.size()));
   }
-  // The first record of a handshake, as far as the pace looks at it.
+  // Returns a first record of a handshake. Only its header and length are right, which is all that the pace examines.
   static std::string FirstRecord(size_t bytes) {
     return std::string("\x16\x03\x01", 3) + static_cast<char>(bytes >> 8) + static_cast<char>(bytes) +
            std::string(bytes, 'x');
@@ -161,7 +161,7 @@ TEST_F(HandshakePatienceTest, AFirstRecordThatIsNotWholeIsSilence) {
     for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), part);
     for (size_t i = 0; i < kMost + 1; ++i) Take();
     EXPECT_EQ(time_.passed(), before + HandshakePace::kPatienceWithPeer);
-    time_.Pass(HandshakePace::kPatienceWithPeer);  // the last one's
+    time_.Pass(HandshakePace::kPatienceWithPeer);  // the last turns expire
   }
 }
 
@@ -182,7 +182,7 @@ TEST_F(HandshakePatienceTest, OnceTheServerHasWrittenItsPartThePeerHasThePatienc
   EXPECT_EQ(time_.passed(), seconds(1) + HandshakePace::kPatienceWithPeer);
 }
 
-// A thousand half handshakes wait, and eight are under way, when another address comes.
+// A thousand half handshakes of one address wait, and eight are in flight, when another address connects.
 TEST_F(HandshakePatienceTest, HalfHandshakesOfOneAddressDelayAnotherByOneOfItsTurns) {
   const auto flood = [&] { Send(Arrive(1), FirstRecord(300).substr(0, 100)); };
   for (size_t i = 0; i < kMost; ++i) {
@@ -196,7 +196,7 @@ TEST_F(HandshakePatienceTest, HalfHandshakesOfOneAddressDelayAnotherByOneOfItsTu
     const bool at_once = Take() == other;
     EXPECT_TRUE(at_once || Take() == other);
     EXPECT_LE(time_.passed(), before + HandshakePace::kPatienceWithPeer);
-    // The flood takes the turns that are left.
+    // The flood takes the remaining turns.
     const Duration now = time_.passed();
     for (size_t i = 0; i < kMost && time_.passed() == now; ++i) Take();
   }

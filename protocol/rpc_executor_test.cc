@@ -1,4 +1,4 @@
-// Threads of an executor, on the queue of a server without services.
+// The threads of an executor, on the queue of a server without services.
 #include "protocol/rpc_executor.h"
 
 #include <atomic>
@@ -26,7 +26,7 @@ namespace {
 
 using testing::Eventually;
 
-// Only the thread that looks after the others waits with a deadline: here it never looks.
+// A runtime without deadlines. Only rpc-look waits with a deadline, so it never looks here.
 class NoLookRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return RealRuntime().Now(); }
@@ -42,7 +42,7 @@ class NoLookRuntime final : public Runtime {
   void Yield() override { RealRuntime().Yield(); }
 };
 
-// The system gives an executor as many threads as a test says. The thread that looks after them is not one of those.
+// A runtime that gives the executor only as many threads as the test sets. rpc-look is not counted.
 class ThreadlessRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return RealRuntime().Now(); }
@@ -70,7 +70,7 @@ class ThreadlessRuntime final : public Runtime {
   std::atomic<int> asked_{0};
 };
 
-// Its poller fails when a test says so, as gRPC's does when there is no descriptor for a thread that waits.
+// An executor whose wait for events fails as often as the test sets, as gRPC's wait does without a free descriptor.
 class FailingExecutor final : public RpcExecutor {
  public:
   using RpcExecutor::RpcExecutor;
@@ -106,7 +106,7 @@ class RpcExecutorTest : public ::testing::Test {
     executor_.reset();
   }
 
-  // An event of the queue, soon, that runs `body` on one of the threads.
+  // Puts an event into the queue, which soon runs `body` on one of the threads.
   void Fire(std::function<void()> body, bool may_block = true) {
     auto fired = std::make_unique<Fired>(std::move(body), may_block);
     Fired& event = *fired;
@@ -116,7 +116,7 @@ class RpcExecutorTest : public ::testing::Test {
     }
     event.Set(executor_->queue());
   }
-  // Blocks until the gate opens, and says so before.
+  // Announces that it blocks, then blocks until the gate opens.
   void Block(Event& gate) {
     executor_->BeforeBlocking();
     gate.Wait(RealRuntime(), kNoDeadline);
@@ -165,7 +165,7 @@ TEST_F(RpcExecutorTest, EventsThatBlockNowhereAreRunByOneThread) {
   EXPECT_EQ(executor_->counts().events, 200u);
   EXPECT_EQ(executor_->counts().summons, 1u);
   EXPECT_EQ(executor_->counts().threads, 2) << "the other one has rested since the start";
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, WhoTellsThatHeBlocksHandsOver) {
@@ -182,7 +182,7 @@ TEST_F(RpcExecutorTest, WhoTellsThatHeBlocksHandsOver) {
   Open(gate);
   EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 0; }));
   EXPECT_EQ(executor_->counts().summons, 2u);
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, ToTellTwiceIsToTellOnce) {
@@ -195,7 +195,7 @@ TEST_F(RpcExecutorTest, ToTellTwiceIsToTellOnce) {
   EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 1; }));
   Open(gate);
   EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == 0; }));
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, DuringALongEventAnotherThreadLeadsWhileFewerThanTheParallelOnesRun) {
@@ -211,12 +211,12 @@ TEST_F(RpcExecutorTest, DuringALongEventAnotherThreadLeadsWhileFewerThanTheParal
     gate.Wait(RealRuntime(), kNoDeadline);
   });
   ASSERT_TRUE(Wait(second));
-  // Both run, so nobody was summoned by the second.
+  // Both threads run, so the second event has summoned no further one.
   EXPECT_EQ(executor_->counts().summons, 2u);
   Fire([&] { Open(third); });
   Open(gate);
   EXPECT_TRUE(Wait(third));
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, WhoHasRunForLongSharesWhatIsThere) {
@@ -232,7 +232,7 @@ TEST_F(RpcExecutorTest, WhoHasRunForLongSharesWhatIsThere) {
   EXPECT_TRUE(Eventually([&] { return executor_->counts().summons >= 2; }));
   stop = true;
   EXPECT_LE(executor_->counts().threads, 2 + static_cast<int>(RpcExecutor::kResting));
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, AnEventThatDoesNotTellKeepsTheOthersWaitingForAMomentOnly) {
@@ -243,10 +243,10 @@ TEST_F(RpcExecutorTest, AnEventThatDoesNotTellKeepsTheOthersWaitingForAMomentOnl
   Fire([&] { Open(other); });
   EXPECT_TRUE(Wait(other));
   Open(gate);
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
-// The last thread that the system gave ran the event that blocks, and nothing led until another one ended.
+// The last thread that the system gave used to run the event that blocks. Then no thread led until another event ended.
 TEST_F(RpcExecutorTest, WithoutASpareThreadAnEventThatCouldBlockWaitsWhileOthersRun) {
   ThreadlessRuntime runtime;
   Start(runtime, {.parallel = 1});
@@ -262,7 +262,7 @@ TEST_F(RpcExecutorTest, WithoutASpareThreadAnEventThatCouldBlockWaitsWhileOthers
     Fire([&] { Open(one); }, /*may_block=*/false);
     ASSERT_TRUE(Wait(one));
   }
-  // The thread that looks asks for a spare again and again.
+  // rpc-look tries repeatedly to start a spare.
   EXPECT_TRUE(Eventually([&] { return executor_->counts().shortages >= 3; }));
   EXPECT_FALSE(other.IsSet());
   EXPECT_EQ(executor_->counts().threads, 2);
@@ -270,7 +270,7 @@ TEST_F(RpcExecutorTest, WithoutASpareThreadAnEventThatCouldBlockWaitsWhileOthers
   EXPECT_TRUE(Wait(other));
   EXPECT_EQ(executor_->counts().blocked, 1);
   Open(gate);
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, WhatWaitsForASpareThreadIsRunWhenAnEventIsOver) {
@@ -290,10 +290,10 @@ TEST_F(RpcExecutorTest, WhatWaitsForASpareThreadIsRunWhenAnEventIsOver) {
   EXPECT_TRUE(Wait(posted));
   EXPECT_TRUE(Wait(single));
   EXPECT_EQ(executor_->counts().threads, 2);
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
-// The system has given one thread at the start and no second one.
+// The system gives one thread at the start, and no second one until later.
 TEST_F(RpcExecutorTest, TheOnlyThreadRunsWhatDoesNotBlock) {
   ThreadlessRuntime runtime;
   runtime.threads_left = 1;
@@ -310,10 +310,10 @@ TEST_F(RpcExecutorTest, TheOnlyThreadRunsWhatDoesNotBlock) {
   EXPECT_EQ(executor_->counts().threads, 1);
   runtime.threads_left = 1;
   EXPECT_TRUE(Wait(blocks));
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
-// Events whose end comes with another event, while the system gives every third thread that is asked for.
+// Events that end only through another event, while the system gives only every third thread that the executor requests.
 TEST_F(RpcExecutorTest, NothingIsLostWhereTheSystemGivesThreadsNowAndThen) {
   constexpr int kEvents = 2000;
   ThreadlessRuntime runtime;
@@ -333,7 +333,7 @@ TEST_F(RpcExecutorTest, NothingIsLostWhereTheSystemGivesThreadsNowAndThen) {
     });
   }
   EXPECT_TRUE(Eventually([&] { return over == kEvents; }));
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, WorkThatIsPostedIsRunByAnotherThanWhoLeads) {
@@ -343,7 +343,7 @@ TEST_F(RpcExecutorTest, WorkThatIsPostedIsRunByAnotherThanWhoLeads) {
     EXPECT_TRUE(executor_->Post([&] { Open(done); }));
     ASSERT_TRUE(Wait(done));
   }
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, WorkThatABlockedThreadHasPostedIsRunByAnother) {
@@ -355,7 +355,7 @@ TEST_F(RpcExecutorTest, WorkThatABlockedThreadHasPostedIsRunByAnother) {
     Open(other);
   });
   EXPECT_TRUE(Wait(other));
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, WorkThatIsPostedWhileAllBlockIsRunWhenOneNoLongerDoes) {
@@ -372,7 +372,7 @@ TEST_F(RpcExecutorTest, WorkThatIsPostedWhileAllBlockIsRunWhenOneNoLongerDoes) {
   EXPECT_TRUE(Eventually([&] { return executor_->counts().blocked == kThreads - 1; }));
   std::atomic<bool> ran{false};
   EXPECT_FALSE(executor_->Post([&] { ran = true; }));
-  // Nor is an event that may block. The last thread is there for those that do not.
+  // An event that may block has to wait, too. The last thread is kept for events that do not block.
   Fire([&] { Open(other); });
   EXPECT_TRUE(Eventually([&] { return executor_->counts().events == kThreads; }));
   Fire([&] { Open(light); }, /*may_block=*/false);
@@ -382,7 +382,7 @@ TEST_F(RpcExecutorTest, WorkThatIsPostedWhileAllBlockIsRunWhenOneNoLongerDoes) {
   Open(gate);
   EXPECT_TRUE(Wait(other));
   EXPECT_TRUE(Eventually([&] { return ran.load(); }));
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, OneThreadIsEnoughForEventsThatNeverBlock) {
@@ -392,7 +392,7 @@ TEST_F(RpcExecutorTest, OneThreadIsEnoughForEventsThatNeverBlock) {
     Fire([&] { Open(done); });
     ASSERT_TRUE(Wait(done));
   }
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, ThreadsBeyondThoseThatRestEnd) {
@@ -414,7 +414,7 @@ TEST_F(RpcExecutorTest, ThreadsBeyondThoseThatRestEnd) {
       return over == kBlocked && executor_->counts().threads <= static_cast<int>(RpcExecutor::kResting) + 1;
     }));
   }
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, StopWaitsForWhatIsUnderWayAndRunsWhatItPosts) {
@@ -441,7 +441,7 @@ TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
   std::atomic<bool> gone{false};
   Fire([&] {
     Block(gate);
-    // The server has shut down, and yet it starts another, which may be on a queue that has not.
+    // The server has shut down, and the call starts another operation. That is allowed until the queue shuts down.
     Fire([&] {
       gone = true;
       call.reset();
@@ -456,7 +456,8 @@ TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
   EXPECT_TRUE(gone);
 }
 
-// It was taken for the end of the queue: all threads left, nothing was served any more, and Stop waited for ever for calls that had begun.
+// The executor used to mistake the failure for the end of the queue. All threads ended, no event was served any more, and Stop waited for ever for
+// calls that had begun.
 TEST_F(RpcExecutorTest, AFailureToWaitIsNotTheEnd) {
   Start(RealRuntime(), {.parallel = 2});
   std::optional<RpcCallPresence> call(*executor_);
@@ -466,7 +467,7 @@ TEST_F(RpcExecutorTest, AFailureToWaitIsNotTheEnd) {
   for (int round = 0; round < 3; ++round) {
     const uint64_t before = executor_->counts().failures;
     executor_->failures_left = 3;
-    // The thread that waits now comes back with this; the next wait fails.
+    // This event ends the wait that is in progress. The next wait fails.
     Event over, later;
     Fire([&] { Open(over); });
     ASSERT_TRUE(Wait(over));
@@ -475,10 +476,10 @@ TEST_F(RpcExecutorTest, AFailureToWaitIsNotTheEnd) {
     EXPECT_TRUE(Eventually([&] { return executor_->counts().failures == before + 3; }));
   }
   Fire([&] { call.reset(); });
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
-// Events that block, that do not, and posted work, on few threads: none is lost, however they fall.
+// Events that block, events that do not, and posted work, on few threads: none is lost, in whatever order they come.
 TEST_F(RpcExecutorTest, NothingIsLostWhereThreadsAreFew) {
   constexpr int kEvents = 3000;
   Start(no_look_, {.threads = 4, .parallel = 2, .share_after = Duration(0)});
@@ -487,7 +488,7 @@ TEST_F(RpcExecutorTest, NothingIsLostWhereThreadsAreFew) {
   for (int i = 0; i < kEvents; ++i) {
     switch (i % 3) {
       case 0:
-        // Waits for an event that does not block, so that it always comes.
+        // Waits for an event that does not block, and which therefore always runs.
         Fire([&, i] {
           Fire([&, i] { Open(gates[i]); }, /*may_block=*/false);
           Block(gates[i]);
@@ -504,7 +505,7 @@ TEST_F(RpcExecutorTest, NothingIsLostWhereThreadsAreFew) {
   }
   EXPECT_TRUE(Eventually([&] { return over == kEvents; }));
   EXPECT_LE(executor_->counts().threads, 4);
-  Stop();  // before what the events use is gone
+  Stop();  // before the objects that the events use are destroyed
 }
 
 }  // namespace

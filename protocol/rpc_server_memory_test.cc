@@ -102,7 +102,7 @@ TEST(RpcServerMemoryTest, CallsThatHoldMoreThanItsMemoryAreEnded) {
   })) << "others are served";
 }
 
-// A call that has sent all of its message, and waits for what the server says next.
+// A call that has sent its whole message, and waits for the server's next answer.
 class Watch {
  public:
   explicit Watch(const Address& server) : socket_(testing::ConnectRaw(server)) {
@@ -127,8 +127,8 @@ class Watch {
   std::string received_;
 };
 
-// Connections without calls were closed first, those of clients that had just come among them; then calls were ended whatever they held, the oldest
-// connection's first.
+// gRPC used to close connections without calls first, those of new clients among them. Then it ended calls regardless of the memory that they held,
+// those of the oldest connection first.
 TEST(RpcServerMemoryTest, HalfMessagesOfOthersEndNoCallThatHoldsNone) {
   const auto server = Start(kPeers * kSentByEach / 4);
   Watch watch(server->address());

@@ -49,7 +49,7 @@ TEST_F(ThreadLimitTest, ThePidsControllerLimitsVersion1) {
   EXPECT_EQ(Read().threads, 149u);
 }
 
-// A container sees its own group at the top, and may be told the path that the group has outside.
+// A container sees its own group at the top, while /proc may name the path that the group has outside.
 TEST_F(ThreadLimitTest, TheTopLimitsWhereThePathIsNotThere) {
   Write("/proc/self/cgroup", "8:pids:/docker/0123\n");
   Write("/sys/fs/cgroup/pids/pids.max", "80\n");

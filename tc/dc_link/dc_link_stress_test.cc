@@ -45,7 +45,7 @@ struct Written {
   std::atomic<uint64_t> value{0};   // the last value committed
   std::atomic<uint64_t> commit{0};  // its commit LSN
   std::atomic<uint64_t> collected{
-      0};  // the last value that the TC let go of: readers must find it, or a later one, in the DC
+      0};  // the last value that the TC has removed: readers must find it, or a later one, in the DC
 };
 
 class DcLinkStressTest : public ::testing::Test {

@@ -1,5 +1,5 @@
-// Collector: unlinks versions, postings and entries that nobody needs any more (rules S6, R5, R6, R7). Those of an aborted transaction go at once,
-// those of a committed one after the DC has applied it. An entry goes once it holds no version.
+// Collector: unlinks versions, postings and entries that no transaction needs any more (rules S6, R5, R6, R7). It unlinks those of an aborted
+// transaction at once, and those of a committed one after the DC has applied it. It unlinks an entry once the entry holds no version.
 //
 // One thread. Finished transactions arrive over a latch-free stack. The collector handles them in commit-record order, which per key is timestamp
 //   order, so older versions always leave before newer ones. Only this thread unlinks entries, postings and chain tails; the structures rely on

@@ -40,7 +40,7 @@ struct ChainCounts {
   };
   std::array<Records, static_cast<size_t>(RecordType::kTrimmed) + 1> records;  // by type
   uint64_t segments = 0, blocks = 0, block_bytes = 0;
-  uint64_t lives = 0;  // of which there is a segment
+  uint64_t lives = 0;  // starts of the TC that have a segment
   uint64_t updates = 0;
   uint64_t orphans = 0;  // chunks of transactions that did not commit
   uint64_t behind_blocks = 0, behind_bytes = 0;
@@ -50,7 +50,7 @@ struct ChainCounts {
 
 class ChainAudit final : public ChainVisitor {
  public:
-  // `find` is told what contradicts a rule: the rule's name, and what, where.
+  // Calls `find` for each contradiction of a rule, with the rule's name and a text that states the contradiction and its place.
   ChainAudit(std::string directory, std::function<void(std::string_view rule, std::string text)> find)
       : directory_(std::move(directory)), find_(std::move(find)) {}
 
@@ -61,15 +61,15 @@ class ChainAudit final : public ChainVisitor {
   void OnBehind(const BlockHeader& header) override;
 
   const ChainCounts& counts() const { return counts_; }
-  // As of the last record.
+  // The state after the last record.
   const LogState& state() const { return state_; }
   Lsn first_lsn() const { return first_lsn_; }
-  // Where the chain ends and why; nothing if recovery has given up before.
+  // The place where the chain ends, and the reason; nothing if recovery has given up before the end.
   const std::optional<Cut>& end() const { return end_; }
   const Status& why() const { return why_; }
 
  private:
-  // Chunks and commits of a life that a later record may name.
+  // Chunks, and commits with chunks, to which a later record may refer.
   struct Chunk {
     Timestamp timestamp;
     uint32_t first_sequence = 0, last_sequence = 0;
@@ -85,7 +85,7 @@ class ChainAudit final : public ChainVisitor {
   void CheckCommit(const LogRecord& record);
   void CheckLifeBegins(const LogRecord& record);
   void CheckRedoStart(const LogRecord& record);
-  // No commit that began below the redo start lies beyond a stable position it was computed from.
+  // Checks that no commit that began below the redo start lies beyond one of the stable positions of that redo start.
   void CheckNothingIsCutOff(const RedoStart& start);
   void CheckBeginning();
   void ForgetLife();
@@ -98,21 +98,21 @@ class ChainAudit final : public ChainVisitor {
   Lsn first_lsn_;
   uint64_t first_segment_ = 0;
   Timestamp drawn_before_;   // timestamps below it may have been drawn before first_lsn_
-  Lsn trimmed_ = kFirstLsn;  // the highest LSN that the log says it was trimmed to
+  Lsn trimmed_ = kFirstLsn;  // the highest LSN up to which the log was trimmed, by its TRIMMED records
   std::optional<Cut> end_;
   Status why_;
 
-  BlockHeader block_;  // that is read
-  Lsn lsn_;            // of the record that is read
-  Lsn durable_;        // the latest one that a block has named
-  // Where the chain stood when the segment that is read began; nothing in the first.
+  BlockHeader block_;  // the header of the present block
+  Lsn lsn_;            // the LSN of the present record
+  Lsn durable_;        // the highest durable LSN that a block has named
+  // The end of the chain before the present segment; nothing in the first segment.
   std::optional<Cut> before_;
-  bool life_begins_ = false;  // its EPOCH_START has not come yet
-  Timestamp life_from_;       // no timestamp of this life is below
+  bool life_begins_ = false;  // a start has begun, and its EPOCH_START has not been read yet
+  Timestamp life_from_;       // the lower bound of the timestamps of the present start
   std::optional<LsnSet> records_, commits_;
   std::vector<LargeCommit> large_;                      // commits with chunks
-  absl::flat_hash_map<uint64_t, Chunk> chunks_;         // of this life, by LSN, until their commit comes
-  absl::flat_hash_map<uint64_t, uint64_t> timestamps_;  // of this life's commits: 64 in an entry
+  absl::flat_hash_map<uint64_t, Chunk> chunks_;         // chunks of this start whose commit has not been read yet, by LSN
+  absl::flat_hash_map<uint64_t, uint64_t> timestamps_;  // timestamps of this start's commits, 64 in an entry
 };
 
 }  // namespace deut::tc
