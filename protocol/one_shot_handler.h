@@ -58,7 +58,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   std::unique_ptr<PeerService> service_;
   std::optional<OneShotWorkers> workers_;
   wire::OneShotCalls* message_ = nullptr;  // the message that the pending read fills
-  StreamWatchdog::Watch idle_watch_;       // the last member: its destructor waits until no call of EndIfIdle is running
+  StreamWatchdog::Watch idle_watch_;       // the last member: its destructor waits for a running call of EndIfIdle
 };
 
 }  // namespace deut

@@ -147,10 +147,10 @@ class OneShotMultiplexer {
   absl::flat_hash_map<uint64_t, OneShotCall*> calls_ DEUT_GUARDED_BY(mutex_);
   std::deque<Message> queue_ DEUT_GUARDED_BY(mutex_);
   std::vector<wire::OneShotCalls> spare_
-      DEUT_GUARDED_BY(mutex_);                           // empty messages, which keep their memory and that of their calls
-  size_t sent_largest_ DEUT_GUARDED_BY(mutex_) = 0;      // bytes of the largest call of the message that was taken last
+      DEUT_GUARDED_BY(mutex_);                           // empty messages, which keep their and their calls' memory
+  size_t sent_largest_ DEUT_GUARDED_BY(mutex_) = 0;      // bytes of the largest call of the last taken message
   size_t queued_ DEUT_GUARDED_BY(mutex_) = 0;            // calls in `queue_`, abandoned ones included
-  std::deque<Ids> unanswered_ DEUT_GUARDED_BY(mutex_);   // call ids of the messages in flight without an answer, ascending
+  std::deque<Ids> unanswered_ DEUT_GUARDED_BY(mutex_);   // call ids of unanswered messages, ascending
   uint64_t hurried_before_ DEUT_GUARDED_BY(mutex_) = 0;  // calls with a lower id are not held back
   // More words than messages are usually in flight, so that a wake seldom reaches another message's callers, too.
   static constexpr size_t kWords = 64;

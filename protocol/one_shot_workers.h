@@ -189,7 +189,7 @@ class OneShotWorkers {
   bool acknowledging_ DEUT_GUARDED_BY(mutex_) = false;
   MonotonicTime no_reads_ahead_until_ DEUT_GUARDED_BY(mutex_);
   bool opened_ DEUT_GUARDED_BY(mutex_) = false;
-  bool refused_ DEUT_GUARDED_BY(mutex_) = false;  // the answer to the opening has the reason; after it the stream is over
+  bool refused_ DEUT_GUARDED_BY(mutex_) = false;  // the answer to the opening has the reason, and ends the stream
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
   size_t writing_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   bool reading_ DEUT_GUARDED_BY(mutex_) = false;

@@ -94,7 +94,7 @@ struct RecoveredLog {
   std::vector<DcId> known_dcs;
   Timestamp low_water;         // the highest one that was logged (X1); 0 = none
   Cut cut;                     // as logged in END_OF_EPOCH
-  uint64_t dropped_bytes = 0;  // size of complete blocks behind the cut, which were never acknowledged; 0 after a clean stop
+  uint64_t dropped_bytes = 0;  // size of complete blocks behind the cut, never acknowledged; 0 after a clean stop
   // Commits with ids, oldest first. Commits with timestamps below `outcome_horizon` may be missing.
   std::deque<CommitOutcome> outcomes;
   Timestamp outcome_horizon;
@@ -117,7 +117,7 @@ struct RedoLogCounters {
   uint64_t segments_recycled = 0, segments_removed = 0;
   uint64_t free_bytes = 0;                            // allocated and unwritten space
   uint64_t untaken_bytes = 0;                         // bytes between the tail and the log thread's position
-  uint64_t undurable_bytes = 0;                       // tail - durable: the bytes of buffered commits that a crash would lose
+  uint64_t undurable_bytes = 0;                       // tail - durable: the loss window of buffered commits
   uint64_t fills_from_ring = 0, fills_from_disk = 0;  // reads of log readers; each serves many records
   // Values read back (ReadValue): from the ring, from cached pieces of the log, from the disk.
   uint64_t values_from_ring = 0, values_from_kept = 0, values_from_disk = 0;

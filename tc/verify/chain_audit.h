@@ -111,7 +111,7 @@ class ChainAudit final : public ChainVisitor {
   Timestamp life_from_;       // the lower bound of the timestamps of the present start
   std::optional<LsnSet> records_, commits_;
   std::vector<LargeCommit> large_;                      // commits with chunks
-  absl::flat_hash_map<uint64_t, Chunk> chunks_;         // chunks of this start whose commit has not been read yet, by LSN
+  absl::flat_hash_map<uint64_t, Chunk> chunks_;         // this start's chunks, by LSN, until their commit is read
   absl::flat_hash_map<uint64_t, uint64_t> timestamps_;  // timestamps of this start's commits, 64 in an entry
 };
 
