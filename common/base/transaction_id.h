@@ -1,5 +1,6 @@
 // TransactionId: the name by which a client identifies a transaction, so that it can ask for its outcome later: 16
-// bytes, drawn at random, never used twice. All zero = none.
+// bytes, never used twice. A client object draws a base at random, and adds a counter for each transaction
+// (tc/client/client_core.cc). All zero = none.
 // Thread-safety: a value.
 #ifndef COMMON_BASE_TRANSACTION_ID_H_
 #define COMMON_BASE_TRANSACTION_ID_H_
@@ -18,9 +19,9 @@ struct TransactionId {
   friend constexpr auto operator<=>(const TransactionId&, const TransactionId&) = default;
 };
 
-// Returns 32 hexadecimal digits.
+// Returns 32 lower-case hexadecimal digits, `high` first.
 std::string TransactionIdText(const TransactionId& id);
-// False if `text` has not that form.
+// Reads such a text. False, with *id undefined, unless `text` is 32 lower-case hexadecimal digits.
 bool ParseTransactionId(std::string_view text, TransactionId* id);
 
 }  // namespace deut

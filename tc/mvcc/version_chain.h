@@ -1,5 +1,5 @@
 // Operations on the version chain of one record entry: which version a reader sees, how a version is installed, how dead and applied versions leave.
-// Rules R1 (step 3), R4, R7, R10, S6.
+// Rules R1 (steps 3 and 4), R4, R7, R10, S6.
 //
 // Head. Installers, readers and the collector change it by 16-byte compare-and-swap. A reader raises last_read, or puts a copy of the DC's record
 //   into an empty chain (S7).
