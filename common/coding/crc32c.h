@@ -9,8 +9,8 @@
 
 namespace deut {
 
-// Returns the checksum of the bytes that `crc` covers, followed by `bytes` bytes at `data`. A `crc` of 0 covers
-// nothing.
+// Returns the checksum of a string that is continued: `crc` is the checksum of its first part, and the `bytes` bytes at
+// `data` follow. The checksum of an empty string is 0.
 uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t bytes);
 
 inline uint32_t Crc32c(const void* data, size_t bytes) { return ExtendCrc32c(0, data, bytes); }

@@ -1,5 +1,6 @@
-// SipHash-2-4 of Aumasson and Bernstein: a keyed hash of 64 bits. Nobody without the key can compute the hash of new
-// bytes, so a correct hash shows that a holder of the key wrote the data.
+// SipHash-2-4 of Aumasson and Bernstein: a keyed hash of 64 bits, with a key of 128 bits. Nobody without the key can
+// compute the hash of new bytes. So a correct hash shows that a holder of the key hashed exactly these bytes at some
+// time. It does not exclude a copy of them in another place.
 // Thread-safety: pure functions.
 #ifndef COMMON_CODING_SIPHASH_H_
 #define COMMON_CODING_SIPHASH_H_

@@ -3,20 +3,26 @@
 // write covers.
 //
 // Durability contract (what a caller may assume after a crash):
-//   - The bytes of a write to a file opened with `sync_writes` are there, once its completion was reaped with OK.
-//   - The bytes written before a Sync of that file was submitted are there, once that sync completed with OK.
+//   - The bytes of a write to a file opened with `sync_writes` are there, once Write has returned OK, or the request
+//     was reaped with OK.
+//   - The bytes of writes that had completed before a sync of that file began are there, once that sync completed with
+//     OK. A write has completed when Write has returned, or when its request was reaped.
 //   - A file's name (create, rename, remove) is as it was set, once SyncDirectory on its directory completed with OK.
 //   Anything else may be there wholly, partly (torn at 512 bytes), or not at all, in any order.
-//   After a failed write or sync nothing may be assumed about that file; callers fail-stop (never retry a sync).
+//   After a failed write nothing may be assumed about its range. The caller fail-stops, or never relies on that range.
+//   After a failed sync nothing may be assumed about bytes that no earlier sync covers, and a later sync may not cover
+//   them. So callers never retry a sync; they fail-stop.
 // Errors, the same in every implementation; messages name operation, path and offset:
 //   NOT_FOUND, ALREADY_EXISTS  of a name
-//   RESOURCE_EXHAUSTED         no space left, a full queue, or a lasting shortage (shortage.h) of descriptors or kernel
-//                              memory. It is never damage and never a reason to end: the caller tries again later
+//   RESOURCE_EXHAUSTED         no space left, a full queue (Submit), or a lasting shortage (shortage.h) of descriptors
+//                              or kernel memory. It is no damage, and the caller tries again later. The exception is a
+//                              caller that cannot go on without this write, such as the redo log: it fail-stops
 //   INVALID_ARGUMENT           a transfer that breaks the alignment rule, or a file not opened for it
-//   UNAVAILABLE                a lock that another holder has
+//   UNAVAILABLE                a lock that another holder has, in this process or in another one
 //   IO_ERROR                   everything else. A failed sync is always IO_ERROR, even if the file system reports a lack
 //                              of space: the bytes written before it are lost then
-// The sync of a directory that was created or locked through the same Storage needs no free descriptor.
+// The system's storage keeps the directories open that it has created, synced or locked a file in. So their sync needs
+// no free descriptor. It keeps at most 16, and begins anew beyond that.
 // Thread-safety: Storage and File methods from any thread. An IoQueue belongs to one thread at a time, except Wake.
 // Ownership: callers own Files, IoQueues and FileLocks, which end before their Storage. A File, a buffer and the
 //   request itself outlive the transfer. The destructor of an IoQueue waits for the requests in flight and returns
@@ -88,8 +94,10 @@ class IoQueue {
   // Waits until at least one request has completed, Wake was called or the deadline passed. Appends the completed
   // requests, in no order. Returns at once if a request has completed already, or none is in flight.
   virtual void Reap(std::vector<IoRequest*>* completed, Deadline deadline) = 0;
-  // Makes the Reap that waits now, or else the next one that would wait, return early. From any thread; cheap when no
-  // Reap waits.
+  // Makes the Reap that waits now, or else a later one that would wait, return early. From any thread; cheap when no
+  // Reap waits. Wakes are not counted: several may end one Reap. A Reap that returns completions, or whose deadline has
+  // passed, may consume a wake. So a thread changes its state before it calls Wake, and the queue's thread looks at
+  // that state after every Reap, whatever the Reap has returned.
   virtual void Wake() = 0;
   virtual size_t in_flight() const = 0;
 };
@@ -97,8 +105,9 @@ class IoQueue {
 class FileLock {
  public:
   virtual ~FileLock() = default;  // releases
-  // Whether the release removes the lock file, if this lock has made it; at first it does not. A start that may still be refused removes it, so that
-  // a refusal leaves the folder as it was. Any thread, one at a time.
+  // Sets whether the release removes the lock file. At first it does not. A file that this lock has not made is never
+  // removed. (A file that was found empty counts as made.) A start that may still be refused sets this, so that a
+  // refusal leaves the folder as it was. Any thread, one at a time.
   virtual void RemoveWhenReleased(bool remove) = 0;
 };
 
@@ -117,8 +126,9 @@ class Storage {
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
   // The size of the file system that holds `path`: an upper bound of its free space.
   virtual Result<uint64_t> CapacityBytes(const std::string& path) = 0;
-  // An exclusive lock that is held while the returned object lives. UNAVAILABLE, naming the holder, if another
-  // process has it.
+  // An exclusive lock that is held while the returned object lives. Creates the file `path` if it is absent, and writes
+  // the number of this process into it. UNAVAILABLE, naming the holder if known, if another FileLock has it, in this
+  // process or in another one.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
   // A queue for files of this storage. REQUIRES: depth > 0.
   virtual Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) = 0;

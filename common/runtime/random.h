@@ -24,6 +24,8 @@ class Random {
  public:
   using result_type = uint64_t;
 
+  // Adjacent seeds share three of the four words of the state: word i + 1 of seed s is word i of seed s + 1. So their
+  // streams differ, but start from overlapping states.
   explicit constexpr Random(uint64_t seed) {
     for (uint64_t& word : state_) word = Mix64(seed++);
   }

@@ -1,5 +1,6 @@
-// Points in time and durations. A MonotonicTime comes only from a Runtime (runtime.h), never from the system
-// directly.
+// Points in time and durations. The present time comes only from a Runtime (runtime.h), never from the system directly,
+// so a simulated Runtime controls time. The epoch of MonotonicTime is arbitrary: only comparisons and differences
+// within one process have a meaning.
 #ifndef COMMON_RUNTIME_TIME_H_
 #define COMMON_RUNTIME_TIME_H_
 
