@@ -1,5 +1,5 @@
-// Text of positions for messages: "120/4", or "120/end" behind all updates of that commit. Thread-safety: a pure
-// function.
+// Text of positions for messages. "120/4" is update 4 of the commit whose record is at LSN 120. "120/end" is behind all
+// updates of that commit. Thread-safety: a pure function.
 #ifndef TC_DC_LINK_POSITION_TEXT_H_
 #define TC_DC_LINK_POSITION_TEXT_H_
 

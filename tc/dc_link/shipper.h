@@ -1,17 +1,17 @@
 // Shipper: sends the log to the DC over one stream after another, and keeps the window of batches in flight. It
 // appends LOW_WATER records (X1), and moves the redo start (S2). It runs on the link's thread.
 //
-// One round:
-//   1. Drop the acknowledged batches.
+// One round of the Shipper (a "low-water round" is always called so):
+//   1. Drop the acknowledged batches. Fail if batches are in flight and none was acknowledged for stall_timeout.
 //   2. Fill the batch. Send it if the window has room, and if it is full or the last one left at least `linger` ago.
 //   3. Ask the DC for its free space if a put was refused for lack of it. Tell it the durable LSN if no batch does.
 //   4. Request a low-water round if a commit is held back. Append a LOW_WATER record if one is due. Work on the redo
 //      start.
-//   5. If nothing was sent, wait for the first of: the log's durability, an acknowledgement, a low-water round due,
-//      the linger.
-// An idle system waits for durability and runs a round once a redo_start_period.
-// Thread-safety: Run by one thread at a time; counters from any thread. Ownership: owns the feed and its counters;
-// everything else outlives it.
+//   5. If no batch with entries was sent and low-water did not move, wait (WaitForWork).
+// An idle system waits for durability. It runs one round of the Shipper in each redo_start_period.
+// Thread-safety: Run by one thread at a time; counters from any thread.
+// Ownership: owns the feed and its counters. It shares `changes` with the log: a waiter that it has registered there
+// may outlive it, and bumps the word (durable_signal.h). Everything else outlives it.
 #ifndef TC_DC_LINK_SHIPPER_H_
 #define TC_DC_LINK_SHIPPER_H_
 
@@ -51,7 +51,13 @@ class Shipper {
           const ActiveFloorSource& active_floor, DcGate& gate, std::shared_ptr<ChangeWord> changes,
           const DcLinkOptions& options);
 
-  // Ships everything behind `hello.applied` until the session is lost or the link is finished. Returns why it ended.
+  // Ships everything behind `hello.applied` until the session is lost or the link is finished. `session` is the number
+  // that DcGate::StartSession gave for `hello`; Run ends when the gate says that this session no longer ships.
+  // Returns why it ended:
+  //   the gate's final status or last error   the link is finished, or the session was lost
+  //   UNAVAILABLE                             nothing was acknowledged for stall_timeout
+  //   those of ApplyLogStream::Send           the stream took no batch
+  //   those of the log                        they fail the link for good, except CANCELLED (the log was stopped)
   Status Run(ApplyLogStream& stream, uint64_t session, const HelloAnswer& hello);
 
   const Counters& counters() const { return counters_; }
@@ -81,6 +87,16 @@ class Shipper {
   Status MoveRedoStart(DcId dc, MonotonicTime now);
   // Returns the status of a call on the log. A failure ends the link.
   Status CheckLog(Status status);
+  // Waits until `changes_` is bumped after `seen`, or until the earliest of these times:
+  // - the end of a redo_start_period;
+  // - the end of the linger, if the batch has entries and the window has room;
+  // - the next low-water round, if low-water holds a commit back;
+  // - the next question for free space, if one is wanted and nothing is pending or in flight;
+  // - the next report of the durable LSN, if the DC has not been told of it and the batch has no entries;
+  // - LowWaterRecords::kInterval from now, if a low-water record will be due;
+  // - the stall timeout, if batches are in flight.
+  // The gate bumps the word at acknowledgements, losses, its end and refused puts. The log bumps it when it is durable
+  // beyond the records read, but only if the batch has no entries and the last Fill stopped there.
   void WaitForWork(uint32_t seen);
 
   Runtime& runtime_;
