@@ -1,31 +1,39 @@
-// Collector: unlinks versions, postings and entries that no transaction needs any more (rules S6, R5, R6, R7). It unlinks those of an aborted
-// transaction at once, and those of a committed one after the DC has applied it. It unlinks an entry once the entry holds no version.
+// Collector: unlinks versions, postings and entries that no transaction needs any more (rules S6, R5, R6, R7). It
+// unlinks those of an aborted transaction at once, and those of a committed one after the DC has applied it. It unlinks
+// an entry once the entry holds no version.
 //
-// One thread. Finished transactions arrive over a latch-free stack. The collector handles them in commit-record order, which per key is timestamp
-//   order, so older versions always leave before newer ones. Only this thread unlinks entries, postings and chain tails; the structures rely on
-//   that (record_table.h, range_table.h, version_chain.h).
-// S6: a commit is collected when its last position <= applied. It was shipped, hence is below low-water: a reader that could want its versions
-//   finds them, or something newer that it may read, at the DC. S5: the commit is kept for one more round, so that a scan that gathered its keys
-//   before they were applied seldom finds the chain empty.
-// S8: commits that are not applied soon, mostly because an earlier transaction is open, are folded. The collector publishes their keys in runs of
-//   their tables, then marks the transactions, then unlinks their postings. After that only the versions use the transaction record. The
-//   collector keeps the commit's position and entries.
-// S6, early: the collector unlinks unread versions from the chains of folded commits. So a key that is written repeatedly under a long reader
-//   keeps at most as many versions as there are readers between them.
-// S9: pinned memory is counted with the transaction until it is folded or collected, then here (folded_bytes).
-// S9: beyond a share of the budget the collector folds every commit at once, and pages out the values of folded commits, earliest first (pager.h).
-//   Beyond a larger share whole folded commits move from memory to spilled runs (spiller.h). A reader of a spilled run must not miss a later
-//   commit. So a run is dropped when its last commit is applied, in the round before anything behind it is collected.
-// R5/R6: an entry whose last_read is above low-water is deferred: it waits in a list, also if its versions were spilled. When the list exceeds its
-//   limit, the collector raises the bucket's floor to the entry's last_read and removes the entry at once.
-// Guards: a pass over updates releases its guard and takes it again every few updates, also within one commit (stepped_guard.h).
-// S7: each round makes some room in the read cache. So every removal of a version or an entry runs on this thread, except those by writers that
-//   install.
-//   A reader that finds its bucket's floor taken makes a deferred entry (record_table.h) and passes it to Defer, which adds it to the same list.
-// Thread-safety: Finish, Defer, MakeRoom, FreeTables, RunExclusive, MarkFinished, WaitCollected and the figures from any thread; Start and Stop by
-//   the owner.
-// Ownership: takes over the owner's reference of each finished record, and deferred entries. `runtime`, `domain`, `records` and all that the
-//   options point to must outlive it.
+// One thread. Finished transactions arrive over a latch-free stack. The collector handles them in commit-record order,
+//   which per key is timestamp order. So when a version leaves because it is applied, all older versions of the key
+//   leave with it or have left. Only this thread unlinks entries, postings and chain tails; the structures rely on that
+//   (record_table.h, range_table.h, version_chain.h).
+// Guards: a pass over updates releases its guard and takes it again every few updates, also within one commit
+//   (stepped_guard.h).
+// R5/R6: an entry whose last_read is above low-water is deferred: it waits in a list, also if its versions were
+//   spilled. When the list exceeds its limit, the collector raises the bucket's floor to the entry's last_read and
+//   removes the entry at once. A reader that finds its bucket's floor taken makes a deferred entry (record_table.h) and
+//   passes it to Defer, which adds it to the same list.
+// S5: an applied commit is kept for one more round. So a scan that gathered its keys before they were applied seldom
+//   finds the chain empty.
+// S6: a commit is collected when its last position <= applied. It was shipped, hence is below low-water: a reader that
+//   could want its versions finds them, or something newer that it may read, at the DC.
+// S6, early: at each fold, the collector unlinks the versions that no reader can read from the chains of the folded
+//   commits. So a key that is written repeatedly under a long reader keeps few folded versions: the newest, and at most
+//   one for each timestamp at which a transaction or snapshot reads.
+// S7: each round evicts copies from the read cache until it has some room, or until it has examined 2,048 entries. So
+//   every removal of a version or an entry runs on this thread, except those by writers that install.
+// S8: commits that are not applied soon, mostly because an earlier transaction is open, are folded. The collector
+//   publishes their keys in runs of their tables, then marks the transactions, then unlinks their postings. After that
+//   only the versions use the transaction record. The collector keeps the commit's position and entries.
+// S9: pinned memory is counted with the transaction until it is folded or collected, then here (folded_bytes). Beyond a
+//   share of the budget the collector folds every commit at once, and pages out the values of folded commits, earliest
+//   first (pager.h). Beyond a larger share whole folded commits move from memory to spilled runs (spiller.h). A reader
+//   of a spilled run must not miss a later commit. So a run is dropped when its last commit is applied, in the round
+//   before anything behind it is collected.
+// Thread-safety: Finish, Defer, MayDefer, MakeRoom, FreeTables, RunExclusive, MarkFinished, WaitCollected and the
+//   figures from any thread, except that a task must not call the functions that wait for the collector; Start and Stop
+//   by the owner.
+// Ownership: takes over the owner's reference of each finished record, and deferred entries. `runtime`, `domain`,
+//   `records` and all that the options point to must outlive it.
 #ifndef TC_MVCC_COLLECTOR_H_
 #define TC_MVCC_COLLECTOR_H_
 
@@ -74,10 +82,17 @@ class Collector {
     Pager::Options pager;
     Spiller::Options spiller;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
-    // Unfolded commits are folded in any of three cases (constants in collector.cc):
+    // All unfolded commits are folded in any of these cases, which each round examines (constants in collector.cc).
+    // At once:
+    // - S9: one waits, and more than the pager's share of the budget is pinned;
+    // - at least `fold_at_least` wait behind folded commits, and an open transaction holds the last folded one back;
+    // - at least `fold_at_least` wait behind folded commits, and one of the last two cases below has occurred since the
+    //   list of folded commits was last empty.
+    // After a time:
     // - at least `fold_at_least` wait, the first for `fold_after`, and an open transaction holds it back;
-    // - at least `fold_at_least` wait, the first for kBacklog times `fold_after`, for the DC alone;
+    // - at least `fold_at_least` wait, the first for kBacklog times `fold_after`, for any reason;
     // - fewer wait, the first for kVeryLong times `fold_after`.
+    // The times are lower bounds: the age of the first is known from the last round that noted what had arrived.
     Duration fold_after = milliseconds(10);
     size_t fold_at_least = 32;
     size_t max_deferred_entries = 64 << 10;
@@ -102,17 +117,21 @@ class Collector {
            options_.max_deferred_entries;
   }
 
-  // S7: wakes the collector because the read cache is nearly full.
+  // S7: wakes the collector because the read cache is nearly full. Only a hint: a collector that is just falling asleep
+  // may miss it. That does no harm, because a full cache only keeps no further answers, and every answer that comes
+  // then leads to another call.
   void MakeRoom();
   // T1: wakes the collector because a table was dropped.
   void FreeTables() { WakeUp(); }
 
-  // The transactions that had finished when the mark was set, for a caller that waits for them. Later ones do not prolong the wait.
+  // The transactions that had finished when the mark was set, for a caller that waits for them. Later ones do not
+  // prolong the wait.
   class Mark {
    private:
     friend class Collector;
     Lsn commit_;  // the latest commit among them
-    // Set once all those commits are collected: the latest last_read among the deferred entries of that moment.
+    // Set at the first look that finds all those commits collected: the latest last_read among the deferred entries of
+    // that moment. The wait then lasts until low-water has passed it. Later reads do not prolong it.
     std::optional<Timestamp> read_;
   };
 
@@ -138,8 +157,10 @@ class Collector {
     Collector& collector_;
   };
 
-  // Runs `task` on the collector's thread between two rounds and waits for it. Nothing is collected meanwhile; transactions may begin and end.
-  // After Stop the caller's thread runs the task (nothing is left to collect then). REQUIRES: Start was called.
+  // Runs `task` on the collector's thread at the end of a round and waits for it. Nothing is collected meanwhile,
+  // except by the task itself; transactions may begin and end. After Stop the caller's thread runs the task, perhaps
+  // beside other tasks, so a task changes nothing then (nothing is left to collect). REQUIRES: Start was called; the
+  // caller is not a task.
   void RunExclusive(std::function<void(Access&)> task);
 
   Mark MarkFinished();

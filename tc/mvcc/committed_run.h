@@ -1,9 +1,10 @@
 // CommittedRun: one immutable run of CommittedRuns: keys in ascending order, each once.
 //
-// Laid out for binary search. All keys of a run share a prefix. The eight bytes behind the prefix, the key's *head*, stand in an array of their
-// own, as big-endian numbers padded with zeros. Whole keys are compared only where heads are equal. Every 16th head stands in a smaller array,
-// and every 16th of those in another. So the first steps of a search in a large run stay in the processor's cache. All other data of an entry
-// stands together, for the same reason.
+// Laid out for binary search. All keys of a run share a prefix, which may be empty. The eight bytes of a key behind the
+// prefix are its *head*. They are read as a big-endian number, padded with zeros, and the heads have an array of their
+// own. A search compares whole keys only where heads are equal. Every 16th head stands in a smaller array, and every
+// 16th of those in another. So the first steps of a search in a large run stay in the processor's cache. All other data
+// of an entry stands together, for the same reason.
 // Thread-safety: a built run by any thread; a builder by one.
 // Ownership: shared by the lists that contain it; key views are valid while the run lives.
 #ifndef TC_MVCC_COMMITTED_RUN_H_
@@ -28,7 +29,8 @@ class CommittedRun {
     Lsn commit;
     bool removal = false;
   };
-  // At most this many bytes of keys in a run.
+  // The users of Builder add no key to a run that has this many bytes of keys. So a run may exceed it by one key.
+  // Append checks only the limit of 32 bits.
   static constexpr size_t kMaxKeyBytes = size_t{1} << 30;
 
   class Builder {
