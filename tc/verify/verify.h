@@ -1,15 +1,21 @@
-// Verify: the offline check of a transaction component's log directory. It uses the code that recovers the log (tc/redo_log/recovery.h).
+// Verify: the offline check of a transaction component's log directory. It uses the code that recovers the log
+// (tc/redo_log/recovery.h).
 //
 // Checks:
-//   files       every segment from the oldest to the newest is there; headers and blocks: magic, version, own place, length, CRC-32C, the chain to
-//               the predecessor, epochs that never fall; every record decodes (recovery.h)
+//   files       every segment from the oldest to the newest is there; headers and blocks: magic, version, own place,
+//               length, CRC-32C, the chain to the predecessor, epochs that never fall; every record decodes
+//               (recovery.h)
 //   the end     where the chain breaks and why; that no block behind the break proves that more was durable (rule D2)
-//   beginning   whether the oldest files are missing, by the redo start (recovery.h) and by the log's own records of its trims (rule S2)
+//   beginning   whether the oldest files are missing, by the redo start (recovery.h) and by the log's own records of
+//               its trims (rule S2)
 //   records     the contents of the records agree with each other (chain_audit.h: D2, D3, D4, S2, X1)
-// Every state that a start of tcd refuses is damage. A state that a start accepts is no damage, except a contradiction between records, which a start
-// does not look for.
-// A torn tail is no damage: its records were acknowledged to nobody. (Rot in the last blocks cannot be told from a torn tail, rule D2.)
-// Changes nothing (log_directory.h). The files may hold any bytes; none crash the check. Memory: about a thirtieth of the log (chain_audit.h).
+// Every log that recovery refuses as CORRUPTION is damaged. A log that recovery accepts is not, except for a
+// contradiction between records, which recovery does not look for. A format that this program does not know is an error
+// (VERSION_MISMATCH), and no damage.
+// A torn tail is no damage: its records were acknowledged to nobody. (Rot in the last blocks cannot be told from a torn
+// tail, rule D2.)
+// Changes nothing, except that the file LOCK gets the number of this process (log_directory.h). The files may hold any
+// bytes; none crash the check. Memory: about a thirtieth of the log (chain_audit.h).
 // Thread-safety: one thread.
 #ifndef TC_VERIFY_VERIFY_H_
 #define TC_VERIFY_VERIFY_H_
@@ -54,8 +60,12 @@ struct LogReport {
   bool clean() const { return damages == 0; }
 };
 
-// Checks the log. An error means that it cannot be checked. UNAVAILABLE: the log is in use. INVALID_ARGUMENT, NOT_FOUND: there is no such directory.
-// IO_ERROR: a file cannot be read.
+// Checks the log. An error means that it cannot be checked:
+//   UNAVAILABLE           the log is in use
+//   NOT_FOUND             there is no such directory
+//   INVALID_ARGUMENT      the directory is not that of a transaction component
+//   VERSION_MISMATCH      a segment has a format that this program does not know
+//   IO_ERROR and others   a file cannot be read
 Result<LogReport> VerifyLog(Storage& storage, const std::string& directory, const LogVerifyOptions& options);
 
 // Returns the report as text: some lines about the content of the log, a line for each finding, and a last line that begins with "tc verify: ".
