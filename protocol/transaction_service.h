@@ -28,7 +28,7 @@ namespace deut {
 enum class Isolation : uint8_t {
   kSerializable = 0,  // strict: ordered after everything acknowledged before it began
   kSnapshot =
-      1,  // read-only; tracks nothing, never aborts, never causes an abort; as stale as the oldest writer is old (L2)
+      1,  // read-only; tracks nothing; no conflict aborts it; as stale as the oldest writer is old (L2)
 };
 
 enum class Durability : uint8_t {
