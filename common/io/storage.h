@@ -106,8 +106,8 @@ class FileLock {
  public:
   virtual ~FileLock() = default;  // releases
   // Sets whether the release removes the lock file. At first it does not. A file that this lock has not made is never
-  // removed. (A file that was found empty counts as made.) A start that may still be refused sets this, so that a
-  // refusal leaves the folder as it was. Any thread, one at a time.
+  // removed. (The system's storage takes a file that it found empty for made.) A start that may still be refused sets
+  // this, so that a refusal leaves the folder as it was. Any thread, one at a time.
   virtual void RemoveWhenReleased(bool remove) = 0;
 };
 
@@ -126,9 +126,9 @@ class Storage {
   virtual Result<uint64_t> FreeBytes(const std::string& path) = 0;
   // The size of the file system that holds `path`: an upper bound of its free space.
   virtual Result<uint64_t> CapacityBytes(const std::string& path) = 0;
-  // An exclusive lock that is held while the returned object lives. Creates the file `path` if it is absent, and writes
-  // the number of this process into it. UNAVAILABLE, naming the holder if known, if another FileLock has it, in this
-  // process or in another one.
+  // An exclusive lock that is held while the returned object lives. Creates the file `path` if it is absent. The
+  // system's storage writes the number of this process into it. UNAVAILABLE, naming the holder if known, if another
+  // FileLock has it, in this process or in another one.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
   // A queue for files of this storage. REQUIRES: depth > 0.
   virtual Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) = 0;

@@ -7,9 +7,9 @@
 //   there are no phantoms.
 // - Snapshot (read-only): no conflict aborts it. It reads the state before timestamp(). That state is consistent, but
 //   as stale as the oldest open writer is old (L2). With TransactionOptions::min_timestamp set to the timestamp of the
-//   client's own last commit, it waits until that commit is in it. It does not wait for a transaction that has been open
-//   for long and has only read; such a transaction aborts if it writes afterwards. In no other case does a snapshot
-//   make others abort.
+//   client's own last commit, it waits until that commit is in it. It does not wait for a transaction that has been
+//   open for long and has only read; such a transaction aborts if it writes afterwards. Otherwise a snapshot
+//   conflicts with no transaction.
 // - Everything read is *provisional until Commit is acknowledged* (D1): values, batches, "the key exists". Do not act
 //   on it outside the transaction before that.
 // - A durable commit (the default) is on stable storage, with everything it depended on, when Commit returns OK. A
