@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
@@ -57,6 +58,7 @@ OutcomeTable::OutcomeTable(const OutcomeTableOptions& options, Runtime& runtime,
     : window_(options.window),
       runtime_(runtime),
       domain_(domain),
+      key_{.low = runtime.RandomSeed(), .high = runtime.RandomSeed()},
       mask_(std::bit_floor(std::max<size_t>(1, options.max_outcomes / Bucket::kSlots)) - 1),
       buckets_(std::make_unique<Bucket[]>(mask_ + 1)) {
   if (DEUT_OMITTED("outcome.lives")) return;
@@ -71,13 +73,12 @@ OutcomeTable::~OutcomeTable() {
   }
 }
 
-uint64_t OutcomeTable::Mix(const TransactionId& id) {
-  uint64_t mixed = (id.high ^ std::rotl(id.low, 32)) * 0x9E3779B97F4A7C15u;
-  mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u;
-  return mixed ^ (mixed >> 32);
+uint64_t OutcomeTable::Hash(const TransactionId& id) const {
+  const uint64_t words[] = {id.high, id.low};
+  return SipHash(key_, std::string_view(reinterpret_cast<const char*>(words), sizeof(words)));
 }
 
-uint64_t OutcomeTable::WordOf(const Entry* entry) {
+uint64_t OutcomeTable::WordOf(const Entry* entry) const {
   if (entry == nullptr) return 0;
   const auto address = reinterpret_cast<uintptr_t>(entry);
   DEUT_DCHECK(address >> kTagShift == 0);

@@ -16,6 +16,9 @@
 //   keep_bytes; a full disk ends that). Before the log is cut, the entries below the cut are forgotten here (Forget), and the horizon is logged. So
 //   a start can rebuild the table from any log that is left.
 // Model: integration/models/outcome.pml.
+// Buckets are chosen by a hash with a secret key, drawn by each table, because clients choose ids. *Without it:* a client asks for invented ids that
+//   share a bucket with another client's transactions. Their fences evict one another, which raises the bucket's `fence_horizon`, so that the other
+//   client's open transactions abort when they commit.
 // Bounds: max_outcomes entries of about kEntryBytes, and as many as the log keeps. Fences leave at the first cut after `window`, or by eviction.
 // Progress: publishing is wait-free except for a compare-and-swap per new entry in the same slot. An asker waits for a commit that is being appended.
 // Thread-safety: any thread; Recover before all other calls. Ownership: runtime and domain outlive it.
@@ -30,6 +33,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/base/transaction_id.h"
+#include "common/coding/siphash.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/reclamation.h"
 #include "protocol/transaction_service.h"
@@ -85,12 +89,12 @@ class OutcomeTable {
 
   static constexpr int kTagShift = 48;  // an address has at most this many bits
 
-  static uint64_t Mix(const TransactionId& id);
+  uint64_t Hash(const TransactionId& id) const;
   // Lets a search skip most entries of other ids without dereferencing them.
-  static uint64_t TagOf(const TransactionId& id) { return Mix(id) & 0xFFFF; }
-  static uint64_t WordOf(const Entry* entry);
+  uint64_t TagOf(const TransactionId& id) const { return Hash(id) & 0xFFFF; }
+  uint64_t WordOf(const Entry* entry) const;
   static Entry* EntryOf(uint64_t word) { return reinterpret_cast<Entry*>(word & ((uint64_t{1} << kTagShift) - 1)); }
-  Bucket& BucketOf(const TransactionId& id) { return buckets_[(Mix(id) >> 32) & mask_]; }
+  Bucket& BucketOf(const TransactionId& id) { return buckets_[(Hash(id) >> 32) & mask_]; }
   // REQUIRES for all of these: a guard is held.
   void Publish(Bucket& bucket, Entry* entry);
   void PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done);
@@ -105,6 +109,7 @@ class OutcomeTable {
   const Duration window_;
   Runtime& runtime_;
   ReclamationDomain& domain_;
+  const SipHashKey key_;
   size_t mask_;
   std::unique_ptr<Bucket[]> buckets_;
   std::atomic<uint64_t> entries_{0}, asked_{0}, fenced_{0};

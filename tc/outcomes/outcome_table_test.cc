@@ -3,6 +3,7 @@
 #include "tc/outcomes/outcome_table.h"
 
 #include <atomic>
+#include <bit>
 #include <functional>
 #include <memory>
 #include <string>
@@ -189,6 +190,29 @@ TEST_F(OutcomeTableTest, WhatIsPutOutIsNotDenied) {
   EXPECT_EQ(Ask(Name(77, 118)), "not committed");
   EXPECT_EQ(Ask(Name(12)), "committed 122 at 976");
   EXPECT_EQ(table->entries(), 12u);
+}
+
+// A client invents ids that share a bucket with another client's commit under a hash without a key, and asks for all of them.
+TEST_F(OutcomeTableTest, InventedIdsDoNotEvictAChosenCommit) {
+  constexpr uint64_t kBuckets = 4096, kSlots = 12;
+  table = std::make_unique<OutcomeTable>(
+      OutcomeTableOptions{.max_outcomes = kBuckets * kSlots, .first_timestamp = Timestamp(kFirst)}, RealRuntime(),
+      domain);
+  const auto bucket_without_key = [](const TransactionId& id) {
+    uint64_t mixed = (id.high ^ std::rotl(id.low, 32)) * 0x9E3779B97F4A7C15u;
+    mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u;
+    return ((mixed ^ (mixed >> 32)) >> 32) % kBuckets;
+  };
+  const TransactionName chosen = Name(1);
+  EXPECT_EQ(Commit(chosen, 110), "OK");
+  uint64_t asked = 0;
+  for (uint64_t number = 2; asked < 2 * kSlots; ++number) {
+    const TransactionName invented = Name(number);
+    if (bucket_without_key(invented.id) != bucket_without_key(chosen.id)) continue;
+    EXPECT_EQ(Ask(invented), "not committed");
+    ++asked;
+  }
+  EXPECT_EQ(Ask(chosen), "committed 110 at 880");
 }
 
 // An answered question keeps its answer while the fence is there, even if the horizon has passed it.
