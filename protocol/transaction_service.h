@@ -27,8 +27,7 @@ namespace deut {
 
 enum class Isolation : uint8_t {
   kSerializable = 0,  // strict: ordered after everything acknowledged before it began
-  kSnapshot =
-      1,  // read-only; tracks nothing; no conflict aborts it; as stale as the oldest writer is old (L2)
+  kSnapshot = 1,      // read-only; tracks nothing; no conflict aborts it; as stale as the oldest writer is old (L2)
 };
 
 enum class Durability : uint8_t {
