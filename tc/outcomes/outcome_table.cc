@@ -16,8 +16,8 @@ class OutcomeTable::Entry : public FromPool {
  public:
   enum State : uint32_t { kCommitting, kAwaited, kCommitted, kDropped, kFence, kAnswered, kVoid };
 
-  Entry(TransactionId own_id, uint64_t own_timestamp, State first, MonotonicTime now)
-      : id(own_id), timestamp(own_timestamp), at(now), state(first) {}
+  Entry(const Hashed& own, uint64_t own_timestamp, State first, MonotonicTime now)
+      : id(own.id), hash(own.hash), timestamp(own_timestamp), at(now), state(first) {}
 
   bool is_fence() const {
     const uint32_t now = state.load(std::memory_order_seq_cst);
@@ -37,6 +37,7 @@ class OutcomeTable::Entry : public FromPool {
   }
 
   const TransactionId id;
+  const uint64_t hash;
   const uint64_t timestamp;  // of the transaction; of a fence: the next timestamp when the client asked
   const MonotonicTime at;
   std::atomic<uint32_t> state;
@@ -73,16 +74,16 @@ OutcomeTable::~OutcomeTable() {
   }
 }
 
-uint64_t OutcomeTable::Hash(const TransactionId& id) const {
+OutcomeTable::Hashed OutcomeTable::Hash(const TransactionId& id) const {
   const uint64_t words[] = {id.high, id.low};
-  return SipHash(key_, std::string_view(reinterpret_cast<const char*>(words), sizeof(words)));
+  return {.id = id, .hash = SipHash(key_, std::string_view(reinterpret_cast<const char*>(words), sizeof(words)))};
 }
 
-uint64_t OutcomeTable::WordOf(const Entry* entry) const {
+uint64_t OutcomeTable::WordOf(const Entry* entry) {
   if (entry == nullptr) return 0;
   const auto address = reinterpret_cast<uintptr_t>(entry);
   DEUT_DCHECK(address >> kTagShift == 0);
-  return address | (TagOf(entry->id) << kTagShift);
+  return address | (TagOf(entry->hash) << kTagShift);
 }
 
 void OutcomeTable::DropReference(Entry* entry) {
@@ -110,24 +111,24 @@ void OutcomeTable::Publish(Bucket& bucket, Entry* entry) {
   for (bool done = false; !done;) PutOut(bucket, slot, slot.load(std::memory_order_seq_cst), entry, &done);
 }
 
-OutcomeTable::Entry* OutcomeTable::FindCommit(Bucket& bucket, const TransactionId& id, const Entry* except) {
-  const uint64_t tag = TagOf(id);
+OutcomeTable::Entry* OutcomeTable::FindCommit(Bucket& bucket, const Hashed& id, const Entry* except) {
+  const uint64_t tag = TagOf(id.hash);
   for (std::atomic<uint64_t>& slot : bucket.slots) {
     const uint64_t word = slot.load(std::memory_order_seq_cst);
     if (word == 0 || word >> kTagShift != tag) continue;
     Entry* const entry = EntryOf(word);
-    if (entry != except && entry->id == id && entry->is_commit()) return entry;
+    if (entry != except && entry->id == id.id && entry->is_commit()) return entry;
   }
   return nullptr;
 }
 
-OutcomeTable::Entry* OutcomeTable::FindFence(Bucket& bucket, const TransactionId& id) {
-  const uint64_t tag = TagOf(id);
+OutcomeTable::Entry* OutcomeTable::FindFence(Bucket& bucket, const Hashed& id) {
+  const uint64_t tag = TagOf(id.hash);
   for (std::atomic<uint64_t>& slot : bucket.slots) {
     const uint64_t word = slot.load(std::memory_order_seq_cst);
     if (word == 0 || word >> kTagShift != tag) continue;
     Entry* const entry = EntryOf(word);
-    if (entry->id == id && entry->is_fence()) return entry;
+    if (entry->id == id.id && entry->is_fence()) return entry;
   }
   return nullptr;
 }
@@ -139,9 +140,10 @@ void OutcomeTable::Recover(const RecoveredLog& recovered) {
   const MonotonicTime now = runtime_.Now();
   for (const CommitOutcome& outcome : recovered.outcomes) {
     const ReclamationDomain::Guard guard(domain_);
-    auto* const entry = new Entry(outcome.id, outcome.timestamp.value, Entry::kCommitted, now);
+    const Hashed id = Hash(outcome.id);
+    auto* const entry = new Entry(id, outcome.timestamp.value, Entry::kCommitted, now);
     entry->commit_lsn.store(outcome.commit_lsn.value, std::memory_order_relaxed);
-    Publish(BucketOf(outcome.id), entry);
+    Publish(BucketOf(id), entry);
   }
 }
 
@@ -150,8 +152,9 @@ Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& na
     return DEUT_ERROR(kInvalidArgument, "the transaction's name says that it begins at ", name.not_before.value,
                       " or later, and it began at ", timestamp.value);
   }
-  Bucket& bucket = BucketOf(name.id);
-  auto* const entry = new Entry(name.id, timestamp.value, Entry::kCommitting, runtime_.Now());
+  const Hashed id = Hash(name.id);
+  Bucket& bucket = BucketOf(id);
+  auto* const entry = new Entry(id, timestamp.value, Entry::kCommitting, runtime_.Now());
   entry->references.store(2, std::memory_order_relaxed);
   Status lost;
   {
@@ -159,9 +162,9 @@ Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& na
     Publish(bucket, entry);
     // Published before the look for a fence. An asker publishes its fence before its last look for a commit, so at least one sees the other.
     DEUT_POINT("outcome.published");
-    if (FindCommit(bucket, name.id, entry) != nullptr) {
+    if (FindCommit(bucket, id, entry) != nullptr) {
       lost = DEUT_ERROR(kInvalidArgument, "the transaction's id has been used before: each transaction needs its own");
-    } else if ((FindFence(bucket, name.id) != nullptr ||
+    } else if ((FindFence(bucket, id) != nullptr ||
                 bucket.fence_horizon.load(std::memory_order_seq_cst) > name.not_before.value) &&
                !DEUT_OMITTED("outcome.check_fence")) {
       lost = Status::Aborted(
@@ -219,7 +222,8 @@ Result<OutcomeAnswer> OutcomeTable::Ask(const TransactionName& name, Timestamp n
     return DEUT_ERROR(kInvalidArgument, "not_before: no transaction has begun at ", name.not_before.value, " yet");
   }
   asked_.fetch_add(1, std::memory_order_relaxed);
-  Bucket& bucket = BucketOf(name.id);
+  const Hashed id = Hash(name.id);
+  Bucket& bucket = BucketOf(id);
   OutcomeAnswer answer;
   Entry* fence = nullptr;  // this call holds a reference
   Status failed;
@@ -227,15 +231,15 @@ Result<OutcomeAnswer> OutcomeTable::Ask(const TransactionName& name, Timestamp n
     Entry* commit = nullptr;
     {
       const ReclamationDomain::Guard guard(domain_);
-      commit = FindCommit(bucket, name.id, nullptr);
+      commit = FindCommit(bucket, id, nullptr);
       if (commit != nullptr && !commit->TryReference()) continue;
       if (commit == nullptr) {
         if (looked_again) break;
-        fence = FindFence(bucket, name.id);
+        fence = FindFence(bucket, id);
         if (fence != nullptr && !fence->TryReference()) fence = nullptr;
         if (fence == nullptr) {
           if (bucket.horizon.load(std::memory_order_seq_cst) > name.not_before.value) return answer;  // too old
-          fence = new Entry(name.id, next.value, Entry::kFence, runtime_.Now());
+          fence = new Entry(id, next.value, Entry::kFence, runtime_.Now());
           fence->references.store(2, std::memory_order_relaxed);
           DEUT_POINT("outcome.before_fence");
           Publish(bucket, fence);

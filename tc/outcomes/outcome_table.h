@@ -89,17 +89,22 @@ class OutcomeTable {
 
   static constexpr int kTagShift = 48;  // an address has at most this many bits
 
-  uint64_t Hash(const TransactionId& id) const;
+  // An id with its hash, which is computed once for each call of a client.
+  struct Hashed {
+    TransactionId id;
+    uint64_t hash = 0;
+  };
+  Hashed Hash(const TransactionId& id) const;
   // Lets a search skip most entries of other ids without dereferencing them.
-  uint64_t TagOf(const TransactionId& id) const { return Hash(id) & 0xFFFF; }
-  uint64_t WordOf(const Entry* entry) const;
+  static uint64_t TagOf(uint64_t hash) { return hash & 0xFFFF; }
+  static uint64_t WordOf(const Entry* entry);
   static Entry* EntryOf(uint64_t word) { return reinterpret_cast<Entry*>(word & ((uint64_t{1} << kTagShift) - 1)); }
-  Bucket& BucketOf(const TransactionId& id) { return buckets_[(Hash(id) >> 32) & mask_]; }
+  Bucket& BucketOf(const Hashed& id) { return buckets_[(id.hash >> 32) & mask_]; }
   // REQUIRES for all of these: a guard is held.
   void Publish(Bucket& bucket, Entry* entry);
   void PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done);
-  Entry* FindCommit(Bucket& bucket, const TransactionId& id, const Entry* except);
-  Entry* FindFence(Bucket& bucket, const TransactionId& id);
+  Entry* FindCommit(Bucket& bucket, const Hashed& id, const Entry* except);
+  Entry* FindFence(Bucket& bucket, const Hashed& id);
   void DropReference(Entry* entry);
 
   void SetFinal(Entry* entry, uint32_t state);
