@@ -64,7 +64,7 @@ def links_of(text):
         for match in LINK.finditer(joined):
             if match.end() > len(before):
                 yield number, match.group(1)
-        # What a link that began in this line still needs: its last bracket that is open.
+        # The last open bracket of a link that began in this line, and ends in a later one.
         opened = joined.rfind('[')
         before = joined[opened:] + ' ' if opened >= 0 and plain and ']' not in joined[opened:] else ''
 

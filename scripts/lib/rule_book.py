@@ -7,7 +7,7 @@ A section is `## RULE: name`, where RULE is one of RULES or, for steps that belo
 and lists the steps of the section: from DEUT_OMITTED("STEP") in the sources the file, from integration/rules.txt the tests, from
 integration/models/models.txt the models, from integration/bugs/bugs.txt whether general instruments find the bug.
 
-What counts as a citation, in comments, Markdown and models:
+Citations, in comments, Markdown and models, are:
   STEP        `X4.refuse_ahead`: a letter of a rule, a number, a dot and a name. The step has to exist.
   after rule  "rule X3", "(rules R1 - R3, P)": each capital letter, with a number or without.
   numbered    "R1, step 5": the section has to have a step of that number.

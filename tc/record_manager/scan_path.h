@@ -60,7 +60,7 @@ class ScanPath {
   const std::string& far_end() const { return ascending() ? state_->high : state_->low; }
   // Returns whether nothing of the requested range is left.
   bool AtEnd() const;
-  // Returns whether the scan has reached the end of what is gathered.
+  // Returns whether the scan has reached the end of the gathered keys.
   bool AtBound();
   bool GatheredToTheEnd() const;
   size_t KeysAhead() const { return state_->keys.size() - state_->next_key; }
