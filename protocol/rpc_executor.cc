@@ -235,9 +235,6 @@ bool RpcExecutor::LeadLocked(Self* self) {
     return true;
   }
   ++events_;
-  // gRPC completes an operation without a tag when a connection ends in the middle of a call's first frames (the hostile case `half_frames`, some
-  // times in 10,000 connections). No call waits for it, because each of our operations has a tag.
-  if (tag == nullptr) return true;
   if (end - begin > kAtOnce) {
     self->alone_since = end;
   } else if (end - self->alone_since > options_.share_after && running_ < options_.parallel) {

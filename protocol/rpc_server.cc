@@ -117,6 +117,7 @@ Status RpcServer::Start(const std::vector<grpc::Service*>& services) {
     if (auto* const one = dynamic_cast<ExecutedService*>(service)) executed.push_back(one);
   }
   health_.AddTo(builder);
+  unknown_calls_.AddTo(builder);
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
   builder.SetMaxSendMessageSize(static_cast<int>(kMaxControlAnswerBytes));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
@@ -140,6 +141,7 @@ Status RpcServer::Start(const std::vector<grpc::Service*>& services) {
                       options_.tls == nullptr ? ": gRPC does not start" : ": gRPC refuses the TLS files");
   }
   health_.Serve(executor_->queue());
+  unknown_calls_.Serve(*executor_);
   for (ExecutedService* service : executed) service->Serve(*executor_);
   acceptor_->Start([hand_over = hand_over_.get()](Descriptor socket, std::shared_ptr<HandshakePace::Turn> turn) {
     // Without TLS no object takes the turn. It ends here, because there is no handshake to compute.

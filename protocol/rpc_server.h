@@ -26,6 +26,7 @@
 #include "protocol/health_service.h"
 #include "protocol/rpc_executor.h"
 #include "protocol/tls_keys.h"
+#include "protocol/unknown_calls.h"
 
 namespace deut {
 
@@ -102,6 +103,7 @@ class RpcServer {
   // while the server lives.
   std::shared_ptr<TlsKeys> tls_;
   HealthService health_;
+  UnknownCalls unknown_calls_;
   const std::unique_ptr<RpcExecutor> executor_;
   // Declared before the server, so that its watch sees the server close the connections.
   std::unique_ptr<ConnectionAcceptor> acceptor_;
