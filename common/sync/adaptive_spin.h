@@ -7,6 +7,8 @@
 // yielding thread off its processor. So a thread stays awake only where at least two of three looks succeed:
 // - A success adds 1 to the credit, up to kMostCredit; a look in vain subtracts 2.
 // - When the credit would fall below 0, the next kAsleep waits sleep at once. The wait after them looks again.
+// - Where other threads compute, a yield can give them the processor for a whole turn of the scheduler. A thread that
+//   sleeps is put before them when it is woken. So what is found after a yield of more than kKeptOff counts as in vain.
 // Thread-safety: any thread may call any method; all threads share one credit.
 #ifndef COMMON_SYNC_ADAPTIVE_SPIN_H_
 #define COMMON_SYNC_ADAPTIVE_SPIN_H_
@@ -24,25 +26,33 @@ class AdaptiveSpin {
   static constexpr Duration kAwake = microseconds(50);
   static constexpr int kMostCredit = 8;
   static constexpr uint32_t kAsleep = 63;
+  static constexpr Duration kKeptOff = microseconds(500);
 
   // Repeats `look`, which returns whether the event has come. True: it has. False: the caller may sleep now. REQUIRES: the
   // caller has looked once.
   template <typename Look>
   bool Find(Runtime& runtime, Deadline deadline, Look look) {
     if (!StayAwake()) return false;
-    const MonotonicTime until = std::min<MonotonicTime>(runtime.Now() + kAwake, deadline);
+    MonotonicTime before = runtime.Now();
+    const MonotonicTime until = std::min<MonotonicTime>(before + kAwake, deadline);
+    bool found = false;
     do {
       runtime.Yield();
-      if (!look()) continue;
-      const int credit = credit_.load(std::memory_order_relaxed);
-      if (credit < kMostCredit) credit_.store(credit + 1, std::memory_order_relaxed);
-      return true;
-    } while (runtime.Now() < until);
+      const bool kept_off = runtime.Now() - before > kKeptOff;
+      found = look();
+      if (kept_off) break;
+      if (found) {
+        const int credit = credit_.load(std::memory_order_relaxed);
+        if (credit < kMostCredit) credit_.store(credit + 1, std::memory_order_relaxed);
+        return true;
+      }
+      before = runtime.Now();
+    } while (before < until);
     in_vain_.fetch_add(1, std::memory_order_relaxed);
     const int credit = credit_.load(std::memory_order_relaxed) - 2;
     credit_.store(std::max(credit, 0), std::memory_order_relaxed);
     if (credit < 0) asleep_.store(kAsleep, std::memory_order_relaxed);
-    return false;
+    return found;
   }
 
   // Number of waits that stayed awake, and how many of them were in vain.

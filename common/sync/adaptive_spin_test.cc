@@ -13,9 +13,12 @@ namespace {
 class SteppedRuntime final : public testing::ForwardingRuntime {
  public:
   MonotonicTime Now() override { return now_; }
-  void Yield() override { now_ += microseconds(1); }
+  void Yield() override { now_ += yield_; }
+
+  void SetYield(Duration yield) { yield_ = yield; }
 
  private:
+  Duration yield_ = microseconds(1);
   MonotonicTime now_ = RealRuntime().Now();
 };
 
@@ -74,6 +77,19 @@ TEST_F(AdaptiveSpinTest, StaysAwakeWhereTwoOfThreeFindIt) {
     if (looks_ == 0) break;
   }
   EXPECT_EQ(spin_.in_vain() - before, AdaptiveSpin::kMostCredit / 2 + 1);
+}
+
+// With other threads at work, a yield lasts for a turn of the scheduler. A thread that yields again and again would get
+// almost no turns, and would say of itself that it finds all it waits for.
+TEST_F(AdaptiveSpinTest, WhatALongYieldFindsIsInVain) {
+  for (int i = 0; i < AdaptiveSpin::kMostCredit; ++i) EXPECT_TRUE(Find(1));
+  runtime_.SetYield(AdaptiveSpin::kKeptOff + microseconds(1));
+  for (uint64_t late = 1; late <= AdaptiveSpin::kMostCredit / 2 + 1; ++late) {
+    EXPECT_TRUE(Find(1)) << "what is there is found nonetheless";
+    EXPECT_EQ(spin_.in_vain(), late);
+  }
+  EXPECT_FALSE(Find(1));
+  EXPECT_EQ(looks_, 0) << "it sleeps without a look";
 }
 
 }  // namespace
