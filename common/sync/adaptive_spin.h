@@ -8,7 +8,8 @@
 // - A success adds 1 to the credit, up to kMostCredit; a look in vain subtracts 2.
 // - When the credit would fall below 0, the next kAsleep waits sleep at once. The wait after them looks again.
 // - Where other threads compute, a yield can give them the processor for a whole turn of the scheduler. A thread that
-//   sleeps is put before them when it is woken. So what is found after a yield of more than kKeptOff counts as in vain.
+//   sleeps is put before them when it is woken. So after a yield of more than kKeptOff a
+//   look counts as in vain, whatever it has found.
 // Thread-safety: any thread may call any method; all threads share one credit.
 #ifndef COMMON_SYNC_ADAPTIVE_SPIN_H_
 #define COMMON_SYNC_ADAPTIVE_SPIN_H_
