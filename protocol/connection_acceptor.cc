@@ -17,6 +17,7 @@
 
 #include "common/base/concat.h"
 #include "common/observe/log.h"
+#include "common/runtime/thread_priority.h"
 #include "protocol/rpc_limits.h"
 
 namespace deut {
@@ -119,6 +120,7 @@ ConnectionAcceptor::~ConnectionAcceptor() {
 }
 
 void ConnectionAcceptor::Accept(int poll) {
+  LowerThreadPriority();
   epoll_event events[kMostEvents];
   while (!stopping()) {
     const int count = epoll_wait(poll, events, kMostEvents, -1);
@@ -183,6 +185,7 @@ void ConnectionAcceptor::Admit(Descriptor socket, const PeerKey& peer) {
 }
 
 void ConnectionAcceptor::HandOverAll() {
+  LowerThreadPriority();
   while (std::optional<HandshakePace::Next> next = pace_->Take()) {
     accepted_.fetch_add(1, std::memory_order_relaxed);
     hand_over_(std::move(next->socket), std::move(next->turn));
@@ -221,6 +224,7 @@ void ConnectionAcceptor::Pause(Duration pause) {
 }
 
 void ConnectionAcceptor::Watch() {
+  LowerThreadPriority();
   epoll_event events[kMostEvents];
   for (;;) {
     const int count = epoll_wait(watch_poll_.get(), events, kMostEvents, -1);

@@ -8,6 +8,8 @@
 // Watching: the acceptor keeps a duplicate of each connection's descriptor, so a connection takes
 // kDescriptorsPerConnection. gRPC shuts a socket down before it closes it. The duplicate reports that, and also a reset
 // by the peer; the connection is then no longer counted.
+// Priority: the threads give way to those that serve the connections that exist. So a flood of new ones waits in the
+// system's queue, and does not take the processors from calls.
 // Thread-safety: any thread may call counts and CloseConnections; one thread calls the rest. Ownership: owns sockets,
 // duplicates and threads.
 #ifndef PROTOCOL_CONNECTION_ACCEPTOR_H_
