@@ -14,6 +14,7 @@
 #include "common/observe/log.h"
 #include "common/observe/log_file.h"
 #include "common/runtime/huge_pages.h"
+#include "common/runtime/memory_limit.h"
 #include "common/runtime/thread_budget.h"
 #include "grpc/support/log.h"
 #include "protocol/endpoint.h"
@@ -145,13 +146,15 @@ DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, con
       storage_(std::move(storage)),
       tls_(std::move(tls)),
       descriptors_(descriptors),
-      server_(std::make_unique<RpcServer>(runtime, RpcServerOptions{.listen = listen,
-                                                                    .tls = this->tls(),
-                                                                    .access = access(),
-                                                                    .insecure = options.insecure,
-                                                                    .max_threads = options.max_threads,
-                                                                    .connections = ConnectionsOf(options, descriptors),
-                                                                    .handshake_timeout = options.handshake_timeout})),
+      server_(std::make_unique<RpcServer>(runtime,
+                                          RpcServerOptions{.listen = listen,
+                                                           .tls = this->tls(),
+                                                           .access = access(),
+                                                           .insecure = options.insecure,
+                                                           .max_threads = options.max_threads,
+                                                           .memory_bytes = PeerMemoryBytes(ReadMemoryLimit().bytes),
+                                                           .connections = ConnectionsOf(options, descriptors),
+                                                           .handshake_timeout = options.handshake_timeout})),
       mutex_(runtime) {}
 
 RpcServiceOptions DaemonContext::service_options() const {

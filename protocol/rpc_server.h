@@ -8,6 +8,7 @@
 #ifndef PROTOCOL_RPC_SERVER_H_
 #define PROTOCOL_RPC_SERVER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,6 +35,11 @@ namespace deut {
 // alternative name of any kind: its common name. Empty without TLS.
 std::vector<std::string> PeerNames(const grpc::AuthContext& context);
 
+// Returns the most memory for messages and connections of peers in a process that may use `limit` bytes: 256 MiB, or an
+// eighth of them. gRPC notices late that it has passed its bound, and the allocator keeps freed pages for a while, so the
+// resident memory can reach a multiple.
+constexpr size_t PeerMemoryBytes(uint64_t limit) { return std::min<uint64_t>(256 << 20, limit / 8); }
+
 struct RpcServerOptions {
   Address listen;
   std::shared_ptr<TlsKeys> tls = nullptr;                 // null: without TLS
@@ -43,7 +49,7 @@ struct RpcServerOptions {
   // them are refused with RESOURCE_EXHAUSTED.
   int max_threads = 1024;
   // The most memory for messages and connections in flight.
-  size_t memory_bytes = 256 << 20;
+  size_t memory_bytes = PeerMemoryBytes(UINT64_MAX);
   ConnectionLimits connections = {};
   // A connection is closed if its TLS handshake and HTTP/2 settings take longer.
   Duration handshake_timeout = seconds(10);

@@ -92,6 +92,12 @@ std::shared_ptr<const RpcPeer> PeerOf(const RpcServer& server) {
   return *RpcPeer::Create("the server", "--server", server.address(), nullptr, /*insecure=*/false);
 }
 
+TEST(RpcServerMemoryTest, PeersMayUseAnEighthOfASmallMachine) {
+  EXPECT_EQ(PeerMemoryBytes(UINT64_MAX), 256u << 20);
+  EXPECT_EQ(PeerMemoryBytes(uint64_t{2} << 30), 256u << 20);
+  EXPECT_EQ(PeerMemoryBytes(uint64_t{1} << 30), 128u << 20);
+}
+
 TEST(RpcServerMemoryTest, CallsThatHoldMoreThanItsMemoryAreEnded) {
   const auto server = Start(kPeers * kSentByEach / 4);
   HalfMessages half(server->address());

@@ -12,6 +12,7 @@ from processes import die_with_parent
 from until import Until
 
 # How strict a run is. `timed`: latencies are judged. `measured`: so are memory and descriptors. `patience`: after this many seconds a daemon hangs.
+# `ratio`: most times the quiet p99; 0 for any.
 Bounds = collections.namedtuple("Bounds", "quiet_seconds timed measured patience ratio")
 
 # Afterwards a new client is served within this time.
@@ -104,7 +105,7 @@ class Client:
         failures = [f"{len(self.errors)} errors of the client of {self.name}, first {self.errors[0]}"] if self.errors else []
         if not bounds.timed:
             return failures
-        if self.name != NewConnection.NAME and not self.ratio() <= bounds.ratio:
+        if bounds.ratio and self.name != NewConnection.NAME and not self.ratio() <= bounds.ratio:
             failures.append(f"{self.name}: p99 is {self.ratio():.1f} times that of the quiet client, more than {bounds.ratio:g}")
         most = {Health.NAME: MOST_HEALTH_SECONDS, NewConnection.NAME: MOST_CONNECT_SECONDS}.get(self.name)
         if most and not self.most() <= most:

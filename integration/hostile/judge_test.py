@@ -47,6 +47,10 @@ class ClientTest(unittest.TestCase):
     def test_a_ratio_beyond_the_bound_fails(self):
         self.assertIn("times that of the quiet client", seen([0.001] * 480 + [0.02] * 20).judge(STRICT)[0])
 
+    def test_a_ratio_is_not_judged_without_a_bound(self):
+        self.assertEqual(seen([0.001] * 480 + [0.02] * 20).judge(STRICT._replace(ratio=0.0)), [])
+        self.assertIn("more than 0.5 s", seen([0.001] * 500 + [0.6]).judge(STRICT._replace(ratio=0.0))[0])
+
     def test_one_call_beyond_the_maximum_fails(self):
         self.assertIn("more than 0.5 s", seen([0.001] * 500 + [0.6]).judge(STRICT)[0])
 
