@@ -24,6 +24,8 @@ SANITIZERS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_init_order
 
 
 MOST_TIMES_QUIET_P99 = 5.0
+# AddressSanitizer adds guards around each allocation, a shadow of an eighth, and 256 MiB of freed memory that it keeps.
+SANITIZER_MEMORY = 3
 # The attackers, the clients and both daemons are busy with a flood. On fewer processors a client waits for its turn of the scheduler, whatever the
 # daemon does (README.md, "Figures").
 LEAST_PROCESSORS = 8
@@ -67,6 +69,10 @@ class Suite:
         for failure in failures:
             print(f"FAILED {name}: {failure}", flush=True)
 
+    def limits(self, case):
+        limits = case.limits
+        return limits._replace(memory=limits.memory * SANITIZER_MEMORY) if self.options.sanitized else limits
+
     def run_group(self, cases, directory, run):
         """Cases that share their daemons. Those behind a daemon's end get new ones."""
         left = [(case, name) for case in cases for name in case.targets]
@@ -74,7 +80,7 @@ class Suite:
             clusters = []
             try:
                 for _ in range(2 if cases[0].twin else 1):
-                    clusters.append(Cluster(tempfile.mkdtemp(dir=directory), run, cases[0].limits))
+                    clusters.append(Cluster(tempfile.mkdtemp(dir=directory), run, self.limits(cases[0])))
                 while left and clusters[0].running():
                     case, name = left.pop(0)
                     target = getattr(clusters[0], name)
