@@ -254,8 +254,8 @@ int RunDaemon(const std::string& name, FlagSet& flags, int argc, char** argv, Da
   if (!files.ok()) return Fail(name, files.status());
   const Result<std::vector<std::string>> operands = flags.Parse(argc, argv, **files);
   if (!operands.ok()) return Fail(name, operands.status());
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
+  if (flags.text_requested()) {
+    std::fputs(flags.RequestedText().c_str(), stdout);
     return 0;
   }
   if (!operands->empty())

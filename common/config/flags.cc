@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "common/base/check.h"
+#include "common/base/version.h"
 #include "common/config/units.h"
 #include "common/io/read_file.h"
 
@@ -66,7 +67,7 @@ FlagSet::FlagSet(std::string program, std::string description)
     : program_(std::move(program)), description_(std::move(description)) {}
 
 void FlagSet::AddFlag(std::string name, std::string kind, std::string shown_default, std::string help, Setter set) {
-  DEUT_CHECK(name != "config" && name != "help");
+  DEUT_CHECK(name != "config" && name != "help" && name != "version");
   const bool is_bool = kind == "true|false";
   const bool added = flags_
                          .try_emplace(std::move(name), Flag{.kind = std::move(kind),
@@ -165,7 +166,9 @@ Status FlagSet::Unknown(std::string_view name, std::string_view where) const {
   for (const auto& [known, flag] : flags_) {
     if (Distance(name, known) < Distance(name, nearest)) nearest = known;
   }
-  if (Distance(name, "config") < Distance(name, nearest)) nearest = "config";
+  for (const std::string_view known : {"config", "version"}) {
+    if (Distance(name, known) < Distance(name, nearest)) nearest = known;
+  }
   // If the name resembles no known flag, the message guesses none.
   std::string guess;
   if (Distance(name, nearest) <= std::max<size_t>(2, name.size() / 3))
@@ -212,14 +215,15 @@ Result<std::vector<std::string>> FlagSet::Parse(int argc, const char* const* arg
   bool flags_ended = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
+    // Stops here, so these work also beside a wrong --config file.
+    if (!flags_ended) {
+      help_requested_ = argument == "--help" || argument == "-h" || (argument == "help" && i == 1);
+      version_requested_ = argument == "--version";
+      if (text_requested()) return operands;
+    }
     if (flags_ended || !argument.starts_with("--")) {
       operands.emplace_back(argument);
       continue;
-    }
-    // Stops here, so --help works also beside a wrong --config file.
-    if (argument == "--help") {
-      help_requested_ = true;
-      return operands;
     }
     const size_t equals = argument.find('=');
     const std::string_view name = argument.substr(2, equals == std::string_view::npos ? equals : equals - 2);
@@ -249,6 +253,10 @@ Result<std::vector<std::string>> FlagSet::Parse(int argc, const char* const* arg
   return operands;
 }
 
+std::string FlagSet::RequestedText() const {
+  return version_requested_ ? Concat(program_, " ", kVersion, "\n") : Help();
+}
+
 std::string FlagSet::Help() const {
   std::string text = Concat(description_, "\n\nUsage: ", program_, " [--name=value ...]\n\n");
   for (const auto& [name, flag] : flags_) {
@@ -258,7 +266,7 @@ std::string FlagSet::Help() const {
   ConcatTo(
       &text,
       "  --config=FILE\n      lines \"name = value\" for any of these, '#' begins a comment; the command line wins\n",
-      "  --help\n      this text\n");
+      "  --help, -h, help\n      this text\n  --version\n      the program's name and version\n");
   return text;
 }
 

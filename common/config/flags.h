@@ -5,7 +5,7 @@
 //   flags.Add("data_dir", &options.data_dir, "folder of all its files");
 //   flags.AddBytes("memory", &options.memory_bytes, "what it may use, data and garbage together");
 //   auto rest = flags.Parse(argc, argv, storage);           // --data_dir=/srv/dc --memory=2GiB --config=/etc/dcd.conf
-//   if (flags.help_requested()) ...print flags.Help()
+//   if (flags.text_requested()) ...print flags.RequestedText(), and end
 //
 // The command line takes --name=value; a bool also --name alone. "--" ends the flags. Parse returns the arguments
 // without "--" as operands.
@@ -83,8 +83,11 @@ class FlagSet {
   // `argv` is as given to main, program name first. Returns the operands. A --config file is read from `storage`.
   Result<std::vector<std::string>> Parse(int argc, const char* const* argv, Storage& storage);
 
-  // True if --help was given; Parse stops there, and reads no --config file.
-  bool help_requested() const { return help_requested_; }
+  // True if --help, -h or --version was given, or "help" as the first argument. Parse stops there, and reads no --config
+  // file. The program prints the text and ends with success.
+  bool text_requested() const { return help_requested_ || version_requested_; }
+  // Help(), or the program's name and version.
+  std::string RequestedText() const;
   // Lists every flag with its kind, default and meaning.
   std::string Help() const;
   // Returns "name=value" for each flag that was given, with its present value, for the start-up message.
@@ -114,7 +117,7 @@ class FlagSet {
 
   const std::string program_, description_;
   std::map<std::string, Flag, std::less<>> flags_;
-  bool help_requested_ = false;
+  bool help_requested_ = false, version_requested_ = false;
 };
 
 }  // namespace deut

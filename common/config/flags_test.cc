@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
+#include "common/base/version.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
 
@@ -73,7 +75,7 @@ TEST_F(FlagsTest, EveryKind) {
   EXPECT_EQ(options_.timeout, microseconds(250));
   EXPECT_EQ(options_.color, Color::kGreen);
   EXPECT_EQ(options_.names, (std::vector<std::string>{"one", "two", "three"}));
-  EXPECT_FALSE(flags_.help_requested());
+  EXPECT_FALSE(flags_.text_requested());
 }
 
 TEST_F(FlagsTest, EmptyValuesAndTheEndOfFlags) {
@@ -149,8 +151,8 @@ TEST_F(FlagsTest, OtherErrorsInTheFile) {
 
 TEST_F(FlagsTest, HelpListsEveryFlagWithDefaultAndMeaning) {
   ASSERT_TRUE(Parse({"--threads=7", "--help", "--nonsense"}).ok());
-  EXPECT_TRUE(flags_.help_requested());
-  const std::string help = flags_.Help();
+  EXPECT_TRUE(flags_.text_requested());
+  const std::string help = flags_.RequestedText();
   for (const char* part :
        {"Does things.\n", "Usage: program", "  --threads=NUMBER\n      how many (default 2)\n",
         "  --memory=BYTES\n      budget (default 64MiB)\n",
@@ -159,6 +161,26 @@ TEST_F(FlagsTest, HelpListsEveryFlagWithDefaultAndMeaning) {
         "  --verbose=true|false\n      say more (default false)\n", "  --config=FILE\n"}) {
     EXPECT_NE(help.find(part), std::string::npos) << part << "\nis not in\n" << help;
   }
+}
+
+TEST_F(FlagsTest, HelpAndVersionAreAskedForInTheUsualWays) {
+  for (const char* const argument : {"-h", "help", "--help"}) {
+    FlagSet flags("program", "Does things.");
+    const char* const argv[] = {"program", argument, "--nonsense"};
+    ASSERT_TRUE(flags.Parse(3, argv, *storage_).ok()) << argument;
+    EXPECT_TRUE(flags.text_requested()) << argument;
+    EXPECT_EQ(flags.RequestedText(), flags.Help()) << argument;
+  }
+  ASSERT_TRUE(Parse({"--threads=7", "--version", "--nonsense"}).ok());
+  EXPECT_TRUE(flags_.text_requested());
+  EXPECT_EQ(flags_.RequestedText(), Concat("program ", kVersion, "\n"));
+}
+
+TEST_F(FlagsTest, WordsOfACommandAskForNoHelp) {
+  const auto operands = Parse({"get", "help", "--", "-h", "--version"});
+  ASSERT_TRUE(operands.ok()) << operands.status().ToString();
+  EXPECT_EQ(*operands, (std::vector<std::string>{"get", "help", "-h", "--version"}));
+  EXPECT_FALSE(flags_.text_requested());
 }
 
 TEST(FlagsDeathTest, ANameIsBoundOnce) {

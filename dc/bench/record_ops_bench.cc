@@ -51,8 +51,8 @@ int Main(int argc, char** argv) {
     return 1;
   }
   const auto rest = flags.Parse(argc, argv, **system);
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
+  if (flags.text_requested()) {
+    std::fputs(flags.RequestedText().c_str(), stdout);
     return 0;
   }
   const auto unknown = std::find_if(parts.begin(), parts.end(), [](const std::string& part) {

@@ -101,8 +101,8 @@ int Main(int argc, char** argv) {
   if (!files.ok()) return Fail(files.status(), kRefused);
   const Result<std::vector<std::string>> words = flags.Parse(argc, argv, **files);
   if (!words.ok()) return Fail(words.status(), kUsage);
-  if (flags.help_requested()) {
-    Print(stdout, flags.Help());
+  if (flags.text_requested()) {
+    Print(stdout, flags.RequestedText());
     return kDone;
   }
   if (options.hex) options.command.form = options.tc_command.form = TextForm::kHex;

@@ -67,8 +67,8 @@ int Main(int argc, char** argv) {
   if (!files.ok()) return Fail(files.status());
   const Result<std::vector<std::string>> operands = flags.Parse(argc, argv, **files);
   if (!operands.ok()) return Fail(operands.status());
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
+  if (flags.text_requested()) {
+    std::fputs(flags.RequestedText().c_str(), stdout);
     return kClean;
   }
   if (operands->size() != 1) return Fail(DEUT_ERROR(kInvalidArgument, "one FILE is wanted"));

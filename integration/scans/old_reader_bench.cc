@@ -247,8 +247,8 @@ int Main(int argc, char** argv) {
   const auto system = NewSystemStorage(IoKind::kAuto, RealRuntime());
   if (!system.ok()) FailStop(system.status().ToString());
   const auto rest = flags.Parse(argc, argv, **system);
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
+  if (flags.text_requested()) {
+    std::fputs(flags.RequestedText().c_str(), stdout);
     return 0;
   }
   if (!rest.ok() || !rest->empty() || options.scan_min > options.scan_max || options.age < options.measured ||

@@ -258,8 +258,8 @@ int Main(int argc, const char* const* argv) {
   const auto system = NewSystemStorage(IoKind::kAuto, RealRuntime());
   OrDie(system.status(), "storage");
   const auto rest = flags.Parse(argc, argv, **system);
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
+  if (flags.text_requested()) {
+    std::fputs(flags.RequestedText().c_str(), stdout);
     return 0;
   }
   if (!rest.ok() || !rest->empty()) {

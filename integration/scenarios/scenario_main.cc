@@ -104,8 +104,8 @@ int Main(int argc, char** argv) {
   if (!storage.ok()) return Refuse(storage.status());
   const Result<std::vector<std::string>> files = flags.Parse(argc, argv, **storage);
   if (!files.ok()) return Refuse(files.status());
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
+  if (flags.text_requested()) {
+    std::fputs(flags.RequestedText().c_str(), stdout);
     return kHeld;
   }
   if (files->empty()) return Refuse(DEUT_ERROR(kInvalidArgument, "a FILE is wanted"));

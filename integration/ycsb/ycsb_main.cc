@@ -280,8 +280,8 @@ int Main(int argc, char** argv) {
   if (!files.ok()) return Fail(files.status(), kFailed);
   const Result<std::vector<std::string>> operands = flags.Parse(argc, argv, **files);
   if (!operands.ok()) return Fail(operands.status(), kUsage);
-  if (flags.help_requested()) {
-    std::fputs(flags.Help().c_str(), stdout);
+  if (flags.text_requested()) {
+    std::fputs(flags.RequestedText().c_str(), stdout);
     return kDone;
   }
   if (!operands->empty())
