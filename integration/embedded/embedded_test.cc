@@ -252,5 +252,67 @@ TEST_F(EmbeddedTest, DroppedCachesAreEmpty) {
   }
 }
 
+// The client's calls, before and after a restart of the data component.
+TEST_F(EmbeddedTest, StampedKeysAndValuesSortInTheOrderOfTheCommits) {
+  Open();
+  const Result<TableId> log = store_->client().CreateTable("log");
+  ASSERT_TRUE(log.ok()) << log.status().ToString();
+  constexpr int kEntries = 20;
+  std::vector<std::string> keys;
+  std::string last_value;
+  for (int i = 0; i < kEntries; ++i) {
+    if (i == kEntries / 2) {
+      ASSERT_TRUE(store_->RestartDc().ok());
+    }
+    RetryReport report;
+    std::string key;
+    const Status written = RunTransaction(
+        store_->client(), {},
+        [&](Transaction& t) -> Status {
+          DEUT_ASSIGN_OR_RETURN(key, t.PutStampedKey(*log, "entry/--------/x", 6, absl::StrCat("value", i)));
+          return t.PutStampedValue(*log, "last", "at --------.", 3);
+        },
+        &report);
+    ASSERT_TRUE(written.ok()) << written.ToString();
+    std::string stamp;
+    for (int shift = 56; shift >= 0; shift -= 8) stamp += static_cast<char>(report.commit.timestamp.value >> shift);
+    EXPECT_EQ(key, absl::StrCat("entry/", stamp, "/x"));
+    keys.push_back(key);
+    last_value = absl::StrCat("at ", stamp, ".");
+  }
+  const Status read = RunTransaction(store_->client(), {}, [&](Transaction& t) -> Status {
+    ScanOptions options;
+    options.low = "entry/";
+    options.high = "entry0";
+    DEUT_ASSIGN_OR_RETURN(const ScanResult entries, t.Scan(*log, options));
+    int i = 0;
+    for (RecordBatch::Iterator it(entries.records); it.Valid(); it.Next(), ++i) {
+      if (i == kEntries) return DEUT_ERROR(kInternal, "more entries than were written");
+      EXPECT_EQ(it.record().key, keys[static_cast<size_t>(i)]);
+      EXPECT_EQ(it.record().value, absl::StrCat("value", i));
+    }
+    EXPECT_EQ(i, kEntries);
+    DEUT_ASSIGN_OR_RETURN(const std::optional<std::string> last, t.Get(*log, "last"));
+    EXPECT_EQ(last, last_value);
+    return Status::Ok();
+  });
+  EXPECT_TRUE(read.ok()) << read.ToString();
+}
+
+TEST_F(EmbeddedTest, AStampThatDoesNotFitIsRefused) {
+  Open();
+  const Result<TableId> log = store_->client().CreateTable("log");
+  ASSERT_TRUE(log.ok()) << log.status().ToString();
+  const Status key = RunTransaction(store_->client(), {}, [&](Transaction& t) -> Status {
+    return t.PutStampedKey(*log, "entry/-------", 6, "v").status();
+  });
+  EXPECT_EQ(key, ErrorCode::kInvalidArgument);
+  EXPECT_NE(key.message().find("stamp_offset: 6 and 8 bytes go beyond the 13 bytes"), std::string::npos)
+      << key.ToString();
+  EXPECT_EQ(RunTransaction(store_->client(), {},
+                           [&](Transaction& t) { return t.PutStampedValue(*log, "key", "12345678", UINT32_MAX); }),
+            ErrorCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace deut
