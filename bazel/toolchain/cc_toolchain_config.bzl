@@ -14,7 +14,7 @@ load(
     "tool_path",
     "with_feature_set",
 )
-load("@deps//:paths.bzl", "DEPS_INCLUDE", "SYSTEM_INCLUDES")
+load("@deps//:paths.bzl", "DEPS", "DEPS_INCLUDE", "SYSTEM_INCLUDES")
 
 _C_AND_CXX = [
     ACTION_NAMES.c_compile,
@@ -65,8 +65,9 @@ def _language_feature():
                 "-fcolor-diagnostics",
                 "-isystem",
                 DEPS_INCLUDE,
-                # The same bytes wherever it is compiled.
+                # The same bytes wherever it is compiled, and no folder of the builder's machine in them.
                 "-ffile-compilation-dir=.",
+                "-ffile-prefix-map=%s=deps" % DEPS,
                 "-Wno-builtin-macro-redefined",
                 "-D__DATE__=\"redacted\"",
                 "-D__TIME__=\"redacted\"",

@@ -3,7 +3,7 @@
 # Versions, flags and DEPS_REVISION make the cache key (deps_key): changing one of them rebuilds everything.
 
 # Raise it when a build_* function below changes what it produces.
-DEPS_REVISION=2
+DEPS_REVISION=3
 
 DEBIAN_PACKAGES=(
   bazel-bootstrap clang-19 lld-19 llvm-19 libc++-19-dev libc++abi-19-dev libclang-rt-19-dev
@@ -122,6 +122,8 @@ cmake_library() {  # cmake_library FLAVOUR NAME TREE TARGETS(or "") OPTION...: c
   shift 4
   prefix="$deps/$flavour"
   build="$deps/build/$flavour-$name"
+  # No folder of this machine gets into a program.
+  cflags+=" -ffile-prefix-map=$deps=deps" cxxflags+=" -ffile-prefix-map=$deps=deps"
   if [ "$flavour" = tsan ]; then
     cflags+=" $TSAN_FLAGS" cxxflags+=" $TSAN_FLAGS"
   fi
@@ -179,7 +181,7 @@ build_grpc_reflection() {  # build_grpc_reflection TREE BUILD PREFIX
   for source in "$build/$proto".{pb,grpc.pb}.cc "$tree"/src/cpp/ext/proto_server_reflection{,_plugin}.cc; do
     object="$build/$(basename "$source").o"
     # shellcheck disable=SC2086
-    clang++-19 $DEPS_CXX_FLAGS -std=c++20 -O2 -DNDEBUG -fPIC -I"$build" -I"$tree" -I"$tree/include" -isystem "$prefix/include" \
+    clang++-19 $DEPS_CXX_FLAGS "-ffile-prefix-map=$deps=deps" -std=c++20 -O2 -DNDEBUG -fPIC -I"$build" -I"$tree" -I"$tree/include" -isystem "$prefix/include" \
       -c "$source" -o "$object" || return
     objects+=("$object")
   done

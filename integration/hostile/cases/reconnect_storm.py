@@ -20,7 +20,7 @@ def part(target, pipe):
     try:
         while pipe.recv():
             close_hard(held)
-            held, again = connect_all(target, SOURCE, CLIENTS // PROCESSES, PATIENCE)
+            held, again = connect_all(target, SOURCE, CLIENTS // PROCESSES, 4 * PATIENCE)
             pipe.send((len(held), again))
     except OSError as error:
         pipe.send(repr(error))
