@@ -123,13 +123,13 @@ proctype Client(byte me) {
   bit may, look, taken;
   // Its own commit, which the snapshot must contain, has drawn and ended.
   atomic { minimum = mem[COUNTER]; mem[COUNTER] = minimum + 1 };  // model: the transaction before
-  atomic { taken = round; round = 1 };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryAhead
+  atomic { taken = round; round = 1 };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot
   if
   :: taken -> goto given_up
   :: else
   fi;
   // What is proposed may contain the minimum already: then the snapshot begins as any (low_water.pml).
-  atomic {  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryAhead
+  atomic {  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot
     if
     :: LOAD(me, PROPOSED) > minimum -> goto leave_round
     :: else -> r = minimum + 1
@@ -142,9 +142,9 @@ proctype Client(byte me) {
   fi;
   atomic { claimed[SNAPSHOT] = 1 };  // code: tc/txn/active_transactions.cc ActiveTransactions::Claim
 #if defined(OMIT_L2_ahead_ordered)
-  atomic { STORE_PLAIN(me, AHEAD, r) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryAhead
+  atomic { STORE_PLAIN(me, AHEAD, r) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot
 #elif !defined(OMIT_L2_publish_ahead)
-  atomic { STORE_SC(me, AHEAD, r) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryAhead; tc/txn/raise_to.h RaiseTo
+  atomic { STORE_SC(me, AHEAD, r) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot; tc/txn/raise_to.h RaiseTo
 #endif
 #if !defined(OMIT_L2_look_after_ahead)
   may_pass();
@@ -154,18 +154,18 @@ proctype Client(byte me) {
   :: else
   fi;
 #if defined(OMIT_L2_slot_in_round)
-  atomic { round = 0 };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryAhead
+  atomic { round = 0 };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot
 #endif
-  atomic { STORE_SC(me, SNAPSHOT, r + OWN_SNAPSHOT) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryAhead
+  atomic { STORE_SC(me, SNAPSHOT, r + OWN_SNAPSHOT) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot
   d_step { reads_below = r; check() };  // model: from here on it reads versions below r
 #if !defined(OMIT_L2_slot_in_round)
-  atomic { round = 0 };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryAhead
+  atomic { round = 0 };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot
 #endif
   d_step { check(); reads_below = 0 };  // model: it has read all it wanted
   atomic { STORE_PLAIN(me, SNAPSHOT, 0) };  // code: tc/txn/active_transactions.cc ActiveTransactions::End
   goto given_up;
 leave_round:
-  atomic { round = 0 };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryAhead
+  atomic { round = 0 };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot
 given_up:
   atomic { DRAINED(me) -> claimed[SNAPSHOT] = 0; r = 0; may = 0; taken = 0 }  // code: tc/txn/active_transactions.cc ActiveTransactions::ReleaseBit
 }

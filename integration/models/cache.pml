@@ -249,7 +249,7 @@ end:
        t = 0
      }
   // Versions that are applied or dead leave. An applied one may become a copy, if it is the newest live one; an entry that is not queued is, by that.
-  :: atomic {  // code: tc/mvcc/collector.cc Collector::CollectItems, Collector::CutChain; tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied, InstallCopy; tc/mvcc/read_cache.cc ReadCache::Refresh
+  :: atomic {  // code: tc/mvcc/collector.cc Collector::CollectItems, Collector::CollectOrRefresh; tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied, InstallCopy; tc/mvcc/read_cache.cc ReadCache::Refresh
        select(t : 0 .. TRANSACTIONS - 1);
        e = t + 1;
        do
@@ -275,7 +275,7 @@ end:
      :: else
      fi
   // An entry leaves the queue, with its copy, if it has one.
-  :: atomic {  // code: tc/mvcc/read_cache.cc ReadCache::TakeArrivals, ReadCache::Pop
+  :: atomic {  // code: tc/mvcc/read_cache.cc ReadCache::DrainArrivals, ReadCache::Pop
        select(e : 1 .. ENTRIES);
        if
        :: !entry[e].in_queue -> goto next

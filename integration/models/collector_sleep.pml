@@ -41,7 +41,7 @@ inline wake_up() {
 }
 
 inline take_finished() {
-  atomic { DRAINED(me) -> taken = taken | mem[FINISHED]; mem[FINISHED] = 0 }  // code: tc/mvcc/collector.cc Collector::TakeFinished
+  atomic { DRAINED(me) -> taken = taken | mem[FINISHED]; mem[FINISHED] = 0 }  // code: tc/mvcc/collector.cc Collector::DrainFinished
 }
 
 inline work_alone() {
@@ -86,16 +86,16 @@ proctype Finisher(byte me) {
 
 proctype Asker(byte me) {
   byte woken, mine;
-  atomic { DRAINED(me) -> mem[TASKS] = mem[TASKS] | (1 << me) };  // code: tc/mvcc/collector_tasks.cc Collector::RunExclusive
+  atomic { DRAINED(me) -> mem[TASKS] = mem[TASKS] | (1 << me) };  // code: tc/mvcc/collector_tasks.cc Collector::RunBetweenRounds
   wake_up();
 #if !defined(OMIT_look_at_the_end)
-  atomic { woken = LOAD(me, STOPPED) };  // code: tc/mvcc/collector_tasks.cc Collector::RunExclusive
+  atomic { woken = LOAD(me, STOPPED) };  // code: tc/mvcc/collector_tasks.cc Collector::RunBetweenRounds
   if
   :: woken != 0 -> run_tasks_at_the_end()
   :: else
   fi;
 #endif
-  atomic { (served >> me) & 1 };  // code: tc/mvcc/collector_tasks.cc Collector::RunExclusive
+  atomic { (served >> me) & 1 };  // code: tc/mvcc/collector_tasks.cc Collector::RunBetweenRounds
 }
 
 proctype Stopper(byte me) {

@@ -254,7 +254,7 @@ proctype Collector() {
 end:
   do
   // L1, L2 (low_water.pml).
-  :: atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::LowWaterFor; tc/mvcc/record_table.cc RecordTable::FreeFloorsBelow
+  :: atomic {  // code: tc/txn/active_transactions.cc ActiveTransactions::RefreshedLowWater; tc/mvcc/record_table.cc RecordTable::FreeFloorsBelow
        do
        :: t < TRANSACTIONS && ended[t] -> t++
        :: else -> break

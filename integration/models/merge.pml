@@ -153,11 +153,11 @@ end:
   do
   ::
 #if defined(OMIT_S6_applied_first)
-     atomic { i = 0; do :: i < TRANSACTIONS -> taken = taken | (handed[i] << i); i++ :: else -> i = 0; break od };  // code: tc/mvcc/collector.cc Collector::Round, Collector::TakeFinished
+     atomic { i = 0; do :: i < TRANSACTIONS -> taken = taken | (handed[i] << i); i++ :: else -> i = 0; break od };  // code: tc/mvcc/collector.cc Collector::Round, Collector::DrainFinished
      atomic { position = applied };  // code: tc/mvcc/collector.cc Collector::Round
 #else
      atomic { position = applied };  // code: tc/mvcc/collector.cc Collector::Round
-     atomic { i = 0; do :: i < TRANSACTIONS -> taken = taken | (handed[i] << i); i++ :: else -> i = 0; break od };  // code: tc/mvcc/collector.cc Collector::Round, Collector::TakeFinished
+     atomic { i = 0; do :: i < TRANSACTIONS -> taken = taken | (handed[i] << i); i++ :: else -> i = 0; break od };  // code: tc/mvcc/collector.cc Collector::Round, Collector::DrainFinished
 #endif
 #if defined(OMIT_S6_applied)
      position = TRANSACTIONS;
@@ -208,7 +208,7 @@ skipped:
 #if defined(OMIT_S8_run_applied)
      position = logged;
 #endif
-     atomic {  // code: tc/mvcc/collector.cc Collector::TidyRuns; tc/mvcc/committed_runs.cc CommittedRuns::Tidy
+     atomic {  // code: tc/mvcc/collector.cc Collector::DropAppliedAndMergeRuns; tc/mvcc/committed_runs.cc CommittedRuns::DropAppliedAndMerge
        do
        :: i < position && i < logged -> in_run[log[i]] = 0; i++
        :: else -> i = 0; position = 0; break

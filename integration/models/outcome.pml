@@ -58,7 +58,7 @@ bit told_committed, told_not;
 
 inline put_out(at, replacement) {
 #if !defined(OMIT_outcome_raise_horizon)
-  atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::PutOut
+  atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::EvictSlot
     GONE;
     if
     :: seen != 0 && IS_COMMIT(seen) && horizon < timestamp[seen] + 1 -> horizon = timestamp[seen] + 1
@@ -67,7 +67,7 @@ inline put_out(at, replacement) {
     fi
   };
 #endif
-  atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::PutOut
+  atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::EvictSlot
     GONE;
     if
     :: slot[at] == seen -> slot[at] = replacement; put = 1
@@ -260,7 +260,7 @@ dead:
 proctype Forgetter() {
   byte seen, place, mine;
   bit put, cut;
-  atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::Forget
+  atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::ForgetBelow
     mine = life;
     if
     :: inactive && durable -> cut = 1  // above X's record
@@ -269,7 +269,7 @@ proctype Forgetter() {
   };
   do
   :: place < SLOTS ->
-     atomic { GONE; seen = slot[place] };  // code: tc/outcomes/outcome_table.cc OutcomeTable::Forget
+     atomic { GONE; seen = slot[place] };  // code: tc/outcomes/outcome_table.cc OutcomeTable::ForgetBelow
      if
      :: seen != 0 && IS_X(seen) && !(IS_COMMIT(seen)) -> put_out(place, 0)  // its window is over
      :: seen != 0 && IS_X(seen) && state[seen] == COMMITTED && cut -> put_out(place, 0)
@@ -283,7 +283,7 @@ proctype Forgetter() {
   od;
   put = 0;
 #if !defined(OMIT_outcome_log_horizon)
-  atomic { GONE; logged_horizon = horizon };  // code: tc/outcomes/outcome_table.cc OutcomeTable::Forget
+  atomic { GONE; logged_horizon = horizon };  // code: tc/outcomes/outcome_table.cc OutcomeTable::ForgetBelow
 #endif
   if
   :: cut -> atomic { GONE; forgotten = 1 }  // model: the log is cut

@@ -76,7 +76,7 @@ inline finish(c) {
           sealed[r] = 1
 #endif
         };
-        atomic {  // code: tc/mvcc/range_table.cc Range::Mark; tc/mvcc/range_partition.cc RangePartition::Finish
+        atomic {  // code: tc/mvcc/range_table.cc Range::CloseToPosts; tc/mvcc/range_partition.cc RangePartition::Finish
 #if !defined(OMIT_P_mark)
           marked[r] = 1;
 #endif
@@ -148,7 +148,7 @@ inline finish(c) {
 #if defined(OMIT_P_help)
 #define HELP atomic { map != m }
 #else
-#define HELP atomic { c = change }; finish(c); c = 0  // code: tc/mvcc/range_partition.cc RangePartition::Help
+#define HELP atomic { c = change }; finish(c); c = 0  // code: tc/mvcc/range_partition.cc RangePartition::FinishChange
 #endif
 
 proctype Transaction(byte me) {
@@ -386,11 +386,11 @@ proctype Collector() {
      od;
      atomic { collected[t] = 1; book = book | posted[t] };  // code: tc/mvcc/collector.cc Collector::ReleaseRecord
      t++
-  :: atomic { book != 0 -> r = 0 }  // code: tc/mvcc/posting_book.cc PostingBook::Sweep, PostingBook::TakeTurns
+  :: atomic { book != 0 -> r = 0 }  // code: tc/mvcc/posting_book.cc PostingBook::Sweep, PostingBook::CheckNextRanges
      do
      :: r < RANGES && HAS(book, r) ->
         if
-        :: atomic { sealed[r] && !IN_MAP(r) }  // code: tc/mvcc/posting_book.cc PostingBook::LookAt; tc/mvcc/range_partition.cc RangePartition::Holds
+        :: atomic { sealed[r] && !IN_MAP(r) }  // code: tc/mvcc/posting_book.cc PostingBook::UnlinkOrHandOn; tc/mvcc/range_partition.cc RangePartition::Holds
 #if !defined(OMIT_P_count_copies)
            atomic {  // code: tc/mvcc/posting_book.cc PostingBook::CountInSuccessors
              k = 0;
@@ -407,7 +407,7 @@ proctype Collector() {
            };
 #endif
            book = book & (255 - (1 << r))
-        :: atomic { !(sealed[r] && !IN_MAP(r)) }  // code: tc/mvcc/posting_book.cc PostingBook::LookAt
+        :: atomic { !(sealed[r] && !IN_MAP(r)) }  // code: tc/mvcc/posting_book.cc PostingBook::UnlinkOrHandOn
            n = 0;
            do
            :: n < t -> atomic { postings[r] = postings[r] & ~ALL_OF(n) }; n++  // code: tc/mvcc/range_table.h Range::RemovePostings
@@ -415,12 +415,12 @@ proctype Collector() {
            od;
            if
 #if !defined(OMIT_P_sealed_after)
-           :: atomic { sealed[r] }  // code: tc/mvcc/posting_book.cc PostingBook::LookAt
+           :: atomic { sealed[r] }  // code: tc/mvcc/posting_book.cc PostingBook::UnlinkOrHandOn
 #endif
 #if defined(OMIT_P_sealed_after)
            :: book = book & (255 - (1 << r))
 #else
-           :: atomic { !sealed[r] }  // code: tc/mvcc/posting_book.cc PostingBook::LookAt
+           :: atomic { !sealed[r] }  // code: tc/mvcc/posting_book.cc PostingBook::UnlinkOrHandOn
               book = book & (255 - (1 << r))
 #endif
            fi

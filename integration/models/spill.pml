@@ -164,7 +164,7 @@ proctype Dc() {
 }
 
 inline collect() {
-  atomic {  // code: tc/mvcc/collector.cc Collector::Collect, Collector::CollectFolded, Collector::CutChain; tc/mvcc/version_chain.cc CollectApplied
+  atomic {  // code: tc/mvcc/collector.cc Collector::Collect, Collector::CollectFolded, Collector::CollectOrRefresh; tc/mvcc/version_chain.cc CollectApplied
     if
     :: chain & committed & UP_TO(pending) ->
        latest(chain & committed & UP_TO(pending), v);
@@ -180,7 +180,7 @@ inline collect() {
 }
 
 inline take_runs_off() {
-  atomic {  // code: tc/spill/spilled_runs.cc SpilledRuns::Tidy
+  atomic {  // code: tc/spill/spilled_runs.cc SpilledRuns::DropAppliedAndMerge
     if
     :: run_end[0] != 0 && run_end[0] <= applied -> run_end[0] = 0; in_run[0] = 0
     :: else
@@ -233,7 +233,7 @@ proctype Collector() {
      take_runs_off();
 #endif
      if
-     :: atomic {  // code: tc/mvcc/collector.cc Collector::Spill; tc/mvcc/spiller.cc Spiller::LookAt
+     :: atomic {  // code: tc/mvcc/collector.cc Collector::Spill; tc/mvcc/spiller.cc Spiller::AddSpillable
           // What is not finished may be anywhere behind the first such; a transaction without a place in the log yet comes behind all.
           last = 0; v = 1;
           do

@@ -30,7 +30,7 @@ Catalogue::~Catalogue() {
   }
 }
 
-Status Catalogue::Load(const std::vector<TableInfo>& tables) {
+Status Catalogue::LoadFromDc(const std::vector<TableInfo>& tables) {
   MutexLock lock(mutex_);
   for (const TableInfo& table : tables) {
     if (table.id.value == 0) return DEUT_ERROR(kCorruption, "the data component lists a table with id 0");
@@ -103,7 +103,7 @@ Result<TableId> Catalogue::ReserveId(std::string_view name) {
   return id;
 }
 
-void Catalogue::Add(TableId id, std::string_view name, Position created_at) {
+void Catalogue::AddCreated(TableId id, std::string_view name, Position created_at) {
   auto state = std::make_shared<TableState>(id, std::string(name), created_at, copied_postings_);
   MutexLock lock(mutex_);
   if (TableIndex::Replaced array = index_.Insert(state.get())) replaced_.push_back(std::move(array));
@@ -118,27 +118,27 @@ void Catalogue::CancelReservation(std::string_view name) {
   names_.erase(named);
 }
 
-void Catalogue::Forget(const TablePointer& table, Position dropped_at) {
+void Catalogue::MarkDropped(const TablePointer& table, Position dropped_at) {
   MutexLock lock(mutex_);
   const auto named = names_.find(table->name());
   if (named != names_.end() && named->second == table->id()) names_.erase(named);
-  forgotten_.push_back({table, dropped_at});
+  newly_dropped_.push_back({table, dropped_at});
   dropped_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector) {
   {
     MutexLock lock(mutex_);
-    std::ranges::move(std::exchange(forgotten_, {}), std::back_inserter(waiting_));
-    if (waiting_.empty() && taken_out_.empty() && replaced_.empty()) return false;
+    std::ranges::move(std::exchange(newly_dropped_, {}), std::back_inserter(waiting_));
+    if (waiting_.empty() && unindexed_.empty() && replaced_.empty()) return false;
   }
   // The value of the last call. Every transaction below it was handed to the collector before that call, and the collector has taken over all
   // finished transactions since. The present value would miss a transaction that has ended just now: the collector would go through its postings
   // for the ranges of a table that is freed.
   const Timestamp passed = std::exchange(low_water_, freeing.low_water());
   size_t left = kFreedPerRound;
-  while (!taken_out_.empty() && left > 0) {
-    TakenOut& out = taken_out_.front();
+  while (!unindexed_.empty() && left > 0) {
+    Unindexed& out = unindexed_.front();
     if (!out.drawn.has_value() || (*out.drawn >= passed && !DEUT_OMITTED("T1.free_below_low_water"))) break;
     const size_t before = out.tables.size();
     std::erase_if(out.tables, [&](const Dropped& dropped) {
@@ -150,17 +150,17 @@ bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector
     if (!out.tables.empty()) continue;
     ReclamationDomain::Guard guard(domain_);
     for (TableIndex::Replaced& array : out.arrays) domain_.RetireObject(new TableIndex::Replaced(std::move(array)));
-    taken_out_.pop_front();
+    unindexed_.pop_front();
   }
-  TakeOut(freeing.applied());
-  for (auto out = taken_out_.rbegin(); out != taken_out_.rend() && !out->drawn.has_value(); ++out) {
+  UnindexApplied(freeing.applied());
+  for (auto out = unindexed_.rbegin(); out != unindexed_.rend() && !out->drawn.has_value(); ++out) {
     out->drawn = freeing.draw();
   }
-  return !waiting_.empty() || !taken_out_.empty();
+  return !waiting_.empty() || !unindexed_.empty();
 }
 
-void Catalogue::TakeOut(Position applied) {
-  TakenOut out;
+void Catalogue::UnindexApplied(Position applied) {
+  Unindexed out;
   MutexLock lock(mutex_);
   out.arrays = std::exchange(replaced_, {});
   while (!waiting_.empty() && out.tables.size() < kFreedPerRound && waiting_.front().dropped_at <= applied) {
@@ -168,7 +168,7 @@ void Catalogue::TakeOut(Position applied) {
     out.tables.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
-  if (!out.tables.empty() || !out.arrays.empty()) taken_out_.push_back(std::move(out));
+  if (!out.tables.empty() || !out.arrays.empty()) unindexed_.push_back(std::move(out));
   DEUT_POINT("catalogue.taken_out");
 }
 
@@ -178,7 +178,7 @@ bool Catalogue::Free(const Dropped& dropped, Collector::Access& collector) {
     // References: the map's and this one. No thread can get another, because only tables in the map are handed out.
     if (dropped.table.use_count() != 2) return false;
   }
-  if (!collector.LetGo(dropped.table->id(), dropped.dropped_at.commit, dropped.table->ranges())) return false;
+  if (!collector.ForgetTable(dropped.table->id(), dropped.dropped_at.commit, dropped.table->ranges())) return false;
   {
     MutexLock lock(mutex_);
     owned_.erase(dropped.table->id().value);

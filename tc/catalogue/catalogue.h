@@ -1,12 +1,12 @@
 // Catalogue: the tables of the TC: names to ids to states (rule T1). Ids are never reused; records carry ids, names only resolve to them.
 // Look-ups by id are latch-free (the hot path does one per operation). Creating, dropping and look-ups by name take a mutex: cold path.
 //
-// States of a table: reserved (a name and an id), present (Add), dropped (Forget), taken out of the index, freed. FreeDropped takes the last
-//   two steps, on the collector's thread, at the end of a round:
+// States of a table: reserved (a name and an id), present (AddCreated), dropped (MarkDropped), taken out of the index, freed. FreeDropped takes the
+//   last two steps, on the collector's thread, at the end of a round:
 //   take out   once the DC has applied the drop. The DC has only updates below low-water (S1), so every transaction that is earlier than
 //              the drop has ended. Later ones find no table, now as before. Then FreeDropped draws a timestamp.
 //   free       once low-water has passed that timestamp before the collector took over the finished transactions, the collector needs nothing of
-//              the table (Collector::Access::LetGo), and no other thread holds it.
+//              the table (Collector::Access::ForgetTable), and no other thread holds it.
 //   Why no transaction can still use it: one that looked the table up before it was taken out had its timestamp, or as a snapshot its slot,
 //   before the draw (both sides are sequentially consistent). Low-water passes it only when it has ended (L1, L2). Its postings in the table's
 //   ranges were handed to the collector before that.
@@ -50,7 +50,7 @@ class Catalogue {
   ~Catalogue();
 
   // Loads the tables that the DC holds, at start. CORRUPTION if two live tables share a name or an id.
-  Status Load(const std::vector<TableInfo>& tables);
+  Status LoadFromDc(const std::vector<TableInfo>& tables);
 
   // Null if the id names no table, or one that is dropped or being dropped.
   TableState* Find(TableId id) const {
@@ -69,11 +69,11 @@ class Catalogue {
   // tables, or all ids are used. RESOURCE_EXHAUSTED: too many dropped tables are not freed yet.
   Result<TableId> ReserveId(std::string_view name);
   // The creation is committed at `created_at`: makes the table present.
-  void Add(TableId id, std::string_view name, Position created_at);
+  void AddCreated(TableId id, std::string_view name, Position created_at);
   // The creation was not logged: frees the name, and the id for another table.
   void CancelReservation(std::string_view name);
   // The drop is committed at `dropped_at`: frees the name.
-  void Forget(const TablePointer& table, Position dropped_at);
+  void MarkDropped(const TablePointer& table, Position dropped_at);
 
   struct Freeing {
     // The DC's applied position as the collector's round used it: the collector has collected every commit up to it, or treats it as applied. *Else:*
@@ -98,7 +98,7 @@ class Catalogue {
     Position dropped_at;
   };
   // The tables and arrays that one call took out of the index.
-  struct TakenOut {
+  struct Unindexed {
     std::vector<Dropped> tables;
     std::vector<TableIndex::Replaced> arrays;
     std::optional<Timestamp> drawn;  // drawn after they were taken out
@@ -106,7 +106,7 @@ class Catalogue {
 
   // False: the table is still needed.
   bool Free(const Dropped& dropped, Collector::Access& collector);
-  void TakeOut(Position applied);
+  void UnindexApplied(Position applied);
 
   Runtime& runtime_;
   ReclamationDomain& domain_;
@@ -119,13 +119,13 @@ class Catalogue {
   absl::flat_hash_map<uint32_t, TablePointer> owned_ DEUT_GUARDED_BY(mutex_);
   std::vector<TableId> cancelled_ DEUT_GUARDED_BY(mutex_);  // ids that were reserved and never logged
   uint64_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
-  std::vector<Dropped> forgotten_ DEUT_GUARDED_BY(mutex_);              // on their way to waiting_
-  std::vector<TableIndex::Replaced> replaced_ DEUT_GUARDED_BY(mutex_);  // on their way to taken_out_
+  std::vector<Dropped> newly_dropped_ DEUT_GUARDED_BY(mutex_);          // on their way to waiting_
+  std::vector<TableIndex::Replaced> replaced_ DEUT_GUARDED_BY(mutex_);  // on their way to unindexed_
   std::atomic<uint64_t> dropped_count_{0};
 
   // Used by FreeDropped only.
-  std::deque<Dropped> waiting_;  // tables whose drop the DC has not applied; in the order of Forget
-  std::deque<TakenOut> taken_out_;
+  std::deque<Dropped> waiting_;  // tables whose drop the DC has not applied; in the order of MarkDropped
+  std::deque<Unindexed> unindexed_;
   Timestamp low_water_;  // at the last call
 };
 

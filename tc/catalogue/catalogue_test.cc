@@ -23,7 +23,7 @@ class CatalogueTest : public ::testing::Test {
 };
 
 TEST_F(CatalogueTest, LoadsWhatTheDcHolds) {
-  ASSERT_TRUE(catalogue.Load({Info(3, "c"), Info(1, "a"), Info(9, "a", true)}).ok());
+  ASSERT_TRUE(catalogue.LoadFromDc({Info(3, "c"), Info(1, "a"), Info(9, "a", true)}).ok());
   EXPECT_EQ(catalogue.Find(TableId{3})->name(), "c");
   EXPECT_EQ(catalogue.FindByName("a").value()->id(), TableId{1});
   EXPECT_EQ(catalogue.Find(TableId{9}), nullptr) << "dropped";
@@ -35,9 +35,9 @@ TEST_F(CatalogueTest, LoadsWhatTheDcHolds) {
 }
 
 TEST_F(CatalogueTest, RefusesAListThatCannotBe) {
-  EXPECT_EQ(catalogue.Load({Info(0, "zero")}).code(), ErrorCode::kCorruption);
-  EXPECT_EQ(catalogue.Load({Info(1, "x"), Info(2, "x")}).code(), ErrorCode::kCorruption);
-  EXPECT_EQ(catalogue.Load({Info(5, "y"), Info(5, "z")}).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(catalogue.LoadFromDc({Info(0, "zero")}).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(catalogue.LoadFromDc({Info(1, "x"), Info(2, "x")}).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(catalogue.LoadFromDc({Info(5, "y"), Info(5, "z")}).code(), ErrorCode::kCorruption);
 }
 
 TEST_F(CatalogueTest, NamesAreReservedUntilCancelled) {
@@ -47,7 +47,7 @@ TEST_F(CatalogueTest, NamesAreReservedUntilCancelled) {
   catalogue.CancelReservation("t");
   const TableId second = catalogue.ReserveId("t").value();
   EXPECT_EQ(second, first) << "it was never logged: a gap would have to be remembered for ever";
-  catalogue.Add(second, "t", Position{Lsn{77}, 1});
+  catalogue.AddCreated(second, "t", Position{Lsn{77}, 1});
   EXPECT_EQ(catalogue.FindByName("t").value()->created_at(), (Position{Lsn{77}, 1}));
   EXPECT_EQ(catalogue.ReserveId("").status().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(catalogue.ReserveId(std::string(256, 'n')).status().code(), ErrorCode::kInvalidArgument);
@@ -55,7 +55,7 @@ TEST_F(CatalogueTest, NamesAreReservedUntilCancelled) {
 }
 
 TEST_F(CatalogueTest, ClosedTablesAreNotFoundAndOneCloses) {
-  ASSERT_TRUE(catalogue.Load({Info(1, "t")}).ok());
+  ASSERT_TRUE(catalogue.LoadFromDc({Info(1, "t")}).ok());
   TableState* const table = catalogue.Find(TableId{1});
   EXPECT_TRUE(table->TryClose());
   EXPECT_FALSE(table->TryClose());
@@ -69,15 +69,15 @@ TEST_F(CatalogueTest, ClosedTablesAreNotFoundAndOneCloses) {
   EXPECT_EQ(catalogue.Find(TableId{1}), table);
   EXPECT_TRUE(table->TryClose());
   const auto owned = std::shared_ptr<TableState>(std::shared_ptr<TableState>(), table);
-  catalogue.Forget(owned, Position{});
+  catalogue.MarkDropped(owned, Position{});
   const TableId fresh = catalogue.ReserveId("t").value();
-  catalogue.Add(fresh, "t", Position{});
-  catalogue.Forget(owned, Position{});  // repeated: the name belongs to another table by now
+  catalogue.AddCreated(fresh, "t", Position{});
+  catalogue.MarkDropped(owned, Position{});  // repeated: the name belongs to another table by now
   EXPECT_EQ(catalogue.FindByName("t").value()->id(), fresh);
 }
 
 TEST_F(CatalogueTest, IdsRunOut) {
-  ASSERT_TRUE(catalogue.Load({Info(UINT32_MAX - 1, "last but one")}).ok());
+  ASSERT_TRUE(catalogue.LoadFromDc({Info(UINT32_MAX - 1, "last but one")}).ok());
   EXPECT_EQ(catalogue.ReserveId("t").value(), TableId{UINT32_MAX});
   EXPECT_EQ(catalogue.ReserveId("u").status().code(), ErrorCode::kWrongState) << "no retry helps";
 }

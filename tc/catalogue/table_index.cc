@@ -7,11 +7,11 @@
 namespace deut::tc {
 namespace {
 
-constexpr size_t kLeastCapacity = 64;
+constexpr size_t kMinCapacity = 64;
 
 }  // namespace
 
-TableIndex::TableIndex() : array_(new Array(kLeastCapacity)) {}
+TableIndex::TableIndex() : array_(new Array(kMinCapacity)) {}
 
 TableIndex::~TableIndex() { delete array_.load(std::memory_order_relaxed); }
 
@@ -26,7 +26,7 @@ TableIndex::Replaced TableIndex::Insert(TableState* state) {
   Replaced replaced;
   // Look-ups end at an empty slot, so one must remain; at least half of the slots are empty, which keeps look-ups short.
   if (2 * (states_ + gaps_ + 1) > before->mask + 1) {
-    auto after = std::make_unique<Array>(std::bit_ceil(std::max(kLeastCapacity, 4 * (states_ + 1))));
+    auto after = std::make_unique<Array>(std::bit_ceil(std::max(kMinCapacity, 4 * (states_ + 1))));
     for (size_t at = 0; at <= before->mask; ++at) {
       TableState* const kept = before->slots[at].load(std::memory_order_relaxed);
       if (kept != nullptr && kept != Gap()) Put(*after, kept);

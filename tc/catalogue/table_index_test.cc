@@ -57,7 +57,7 @@ TEST_F(TableIndexTest, AGapHidesNothingBehindIt) {
   EXPECT_EQ(index_.Find(TableId{5 + 2 * capacity}), third);
 }
 
-TEST_F(TableIndexTest, WhatItHoldsDecidesItsSizeNotTheIdsThatWereUsed) {
+TEST_F(TableIndexTest, CapacityFollowsTheEntriesNotTheIdsUsed) {
   const size_t least = index_.capacity();
   for (uint32_t id = 1; id <= 100'000; ++id) {
     Insert(id);

@@ -68,9 +68,9 @@ class TableState {
     }
   }
 
-  // REQUIRES: a guard, held while the map is used. P: a caller that meets a sealed range there calls HelpRanges, then loads the map again.
+  // REQUIRES: a guard, held while the map is used. P: a caller that meets a sealed range there calls FinishRangeChange, then loads the map again.
   const RangeMap& map() const { return ranges_.map(); }
-  void HelpRanges() const { ranges_.Help(); }
+  void FinishRangeChange() const { ranges_.FinishChange(); }
   RangePartition& ranges() { return ranges_; }
   const RangePartition& ranges() const { return ranges_; }
 

@@ -150,7 +150,7 @@ TEST_F(DcGateTest, X3ALateAcknowledgementOfAnEarlierLifeIsDropped) {
   EXPECT_TRUE(open());
 }
 
-TEST_F(DcGateTest, WhatWasSentToTheSameLifeDoesNotCloseIt) {
+TEST_F(DcGateTest, PositionSentToTheSameIncarnationDoesNotCloseIt) {
   const uint64_t first = Meet(1, Position{});
   gate_.SetStartTarget(Position{});
   gate_.RaiseEverSent(EndOf(100));

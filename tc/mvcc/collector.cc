@@ -16,12 +16,12 @@ namespace {
 // Deferred entries that one round retries after low-water moved: kRetriedAtLeast plus 1/kRetriedShare of the list.
 constexpr size_t kRetriedAtLeast = 1024;
 constexpr size_t kRetriedShare = 16;
-// Fewer than Options::fold_at_least commits are folded when the first of them has waited for kVeryLong times Options::fold_after.
-constexpr int kVeryLong = 64;
-// Commits that only the DC's delay holds back are folded when the first of them has waited for kBacklog times fold_after: most are applied
+// Fewer than Options::fold_at_least commits are folded when the first of them has waited for kFewCommitsFoldFactor times Options::fold_after.
+constexpr int kFewCommitsFoldFactor = 64;
+// Commits that only the DC's delay holds back are folded when the first of them has waited for kDcDelayFoldFactor times fold_after: most are applied
 // before that. From then on commits are folded as they come, until folded_ is empty, so that the number of postings does not grow with the DC's
 // delay.
-constexpr int kBacklog = 5;
+constexpr int kDcDelayFoldFactor = 5;
 // Entries of the read cache that one round examines: less than a millisecond of work.
 constexpr size_t kEvictedPerRound = 2048;
 // Buckets of the record table that one round sweeps when some floors are very old: one or two milliseconds of work.
@@ -48,9 +48,9 @@ Collector::Collector(Options options, Runtime& runtime, ReclamationDomain& domai
       runtime_(runtime),
       domain_(domain),
       records_(records),
-      pager_(options_.pager, domain),
+      value_evictor_(options_.value_evictor, domain),
       spiller_(options_.spiller, runtime, domain),
-      gone_postings_(domain) {}
+      dead_postings_(domain) {}
 
 Collector::~Collector() { Stop(); }
 
@@ -65,20 +65,20 @@ void Collector::Stop() {
   thread_->Join();
   thread_.reset();
   RunTasks();
-  TakeFinished();
+  DrainFinished();
   CollectAborted();
   std::vector<Applied> rest = std::exchange(applied_, {});
-  for (Applied next; TakeApplied(kEverything, &next);) rest.push_back(std::move(next));
+  for (Applied next; PopApplied(kEverything, &next);) rest.push_back(std::move(next));
   Collect(std::move(rest));
-  gone_postings_.Sweep(true);
-  TidyRuns(kEverything);
+  dead_postings_.Sweep(true);
+  DropAppliedAndMergeRuns(kEverything);
   if (spiller_.runs() != nullptr) spiller_.runs()->Drop();
   {
-    TakeDeferred();
+    DrainDeferred();
     ReclamationDomain::Guard guard(domain_);
     RetryOldest(deferred_.size(), kMaxTimestamp);
   }
-  // From here on the caller of RunExclusive runs its task itself: either this last RunTasks sees the task, or the caller sees `stopped_`.
+  // From here on the caller of RunBetweenRounds runs its task itself: either this last RunTasks sees the task, or the caller sees `stopped_`.
   stopped_.store(true, std::memory_order_seq_cst);
   RunTasks();
 }
@@ -107,7 +107,7 @@ void Collector::Defer(RecordEntry* entry) {
   if (sleeping_.load(std::memory_order_seq_cst) == 2) WakeUp();
 }
 
-void Collector::TakeDeferred() {
+void Collector::DrainDeferred() {
   Arriving* arriving = arriving_.exchange(nullptr, std::memory_order_seq_cst);
   if (arriving == nullptr) return;
   size_t taken = 0;
@@ -146,15 +146,15 @@ void Collector::Round() {
   // Commits that the previous round found applied have now been kept for one round (S5).
   Collect(std::exchange(applied_, {}));
   // Below the spill threshold small values are not meant to leave memory, so such a round is no evidence that nothing can leave.
-  const bool pressed = pager_.pressed() && (spiller_.runs() == nullptr || spiller_.excess());
+  const bool pressed = value_evictor_.pressed() && (spiller_.runs() == nullptr || spiller_.excess());
   uint64_t freed = Spill();
-  // Read before TakeFinished: a transaction whose first record is before this LSN, and which has cleared its slot, is taken over below.
+  // Read before DrainFinished: a transaction whose first record is before this LSN, and which has cleared its slot, is taken over below.
   const Lsn finished_below = spiller_.runs() == nullptr ? Lsn{0} : options_.spiller.oldest_first_record();
   // The applied position first, the finished transactions second. A commit at or below the position was below low-water, so every earlier writer
   // of its keys had cleared its slot, hence was handed over. In the other order an earlier commit could arrive after a later commit of the same
   // key was collected, and the version it points to would be gone.
   Position applied = options_.applied();
-  TakeFinished();
+  DrainFinished();
   finished_below_ = finished_below;
   DEUT_POINT("collector.taken");
   if (DEUT_OMITTED("S6.applied_first")) applied = options_.applied();
@@ -164,24 +164,25 @@ void Collector::Round() {
                              std::memory_order_seq_cst);  // before anything is collected because of it
   }
   // Spilled runs that are applied as a whole are dropped before anything behind them is collected, too.
-  if (spiller_.runs() != nullptr) spiller_.runs()->Tidy(applied, kMergedPerRound, [this] { return WhoReads(); });
-  for (Applied next; TakeApplied(DEUT_OMITTED("S6.applied") ? kEverything : applied, &next);) {
+  if (spiller_.runs() != nullptr)
+    spiller_.runs()->DropAppliedAndMerge(applied, kMergedPerRound, [this] { return ReaderPredicate(); });
+  for (Applied next; PopApplied(DEUT_OMITTED("S6.applied") ? kEverything : applied, &next);) {
     applied_.push_back(std::move(next));
   }
   round_applied_ = applied;
   if (ShouldFold()) Fold();
   // A key of a spilled commit no longer needs the in-memory runs: a reader that misses it there finds it in the spilled runs.
   const Lsn spilled = spiller_.runs() == nullptr ? Lsn{0} : spiller_.runs()->through();
-  TidyRuns(std::max(applied, Position{spilled, UINT32_MAX}));
-  // The pager comes last: applied and unread versions leave as a whole, so paging them out first would be wasted work.
-  if (options_.pager.excess) {
-    const uint64_t paged = pager_.Run(std::max(last_collected_, spilled));
+  DropAppliedAndMergeRuns(std::max(applied, Position{spilled, UINT32_MAX}));
+  // The value evictor comes last: applied and unread versions leave as a whole, so paging them out first would be wasted work.
+  if (options_.value_evictor.excess) {
+    const uint64_t paged = value_evictor_.Run(std::max(last_collected_, spilled));
     folded_bytes_.fetch_sub(paged, std::memory_order_relaxed);
     freed += paged;
   }
-  CountFruitless(pressed, freed);
-  SayWhatWaits();
-  TakeDeferred();
+  CountRoundsWithoutProgress(pressed, freed);
+  UpdateFirstWaiting();
+  DrainDeferred();
   DEUT_POINT("collector.deferred_taken");
   if (!deferred_.empty()) {
     const Timestamp low_water = options_.low_water();
@@ -190,7 +191,7 @@ void Collector::Round() {
     RetryDeferred(low_water);
   }
   more_to_sweep_ = records_.SweepFloors(kSweptPerRound);
-  if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);
+  if (committed_.empty() && applied_.empty()) dead_postings_.Sweep(true);
   EvictCopies();
   RunTasks();
   if (options_.free_tables) {
@@ -199,13 +200,13 @@ void Collector::Round() {
   }
 }
 
-SpillMerge::AnyReader Collector::WhoReads() {
+SpillMerge::AnyReader Collector::ReaderPredicate() {
   std::optional<Readers> readers = options_.readers ? options_.readers() : std::nullopt;
   if (!readers) return nullptr;  // another round is in flight: assume that any version may be read
   return [readers = *std::move(readers)](Timestamp after, Timestamp to) { return readers.AnyIn(after, to); };
 }
 
-void Collector::TakeFinished() {
+void Collector::DrainFinished() {
   TransactionRecord* record = finished_.exchange(nullptr, std::memory_order_seq_cst);
   while (record != nullptr) {
     TransactionRecord* const next = record->next_finished;
@@ -226,7 +227,7 @@ void Collector::CollectAborted() {
   Collect(std::move(gone));
 }
 
-bool Collector::TakeApplied(Position through, Applied* next) {
+bool Collector::PopApplied(Position through, Applied* next) {
   // Takes from the queue whose first commit is earlier.
   if (!folded_.empty() && (committed_.empty() || folded_.front().last().commit < committed_.front().commit)) {
     if (folded_.front().last() > through) return false;
@@ -275,7 +276,7 @@ void Collector::Collect(std::vector<Applied> gone) {
   CollectFolded(&folded, low_water, *guard);
   guard.reset();
   if (bytes != 0 && options_.released) options_.released(bytes);
-  gone_postings_.Sweep(false);
+  dead_postings_.Sweep(false);
   uncollected_.fetch_sub(gone.size(), std::memory_order_relaxed);
   collected_.fetch_add(gone.size(), std::memory_order_relaxed);
 }
@@ -308,7 +309,7 @@ void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_
       if (v->transaction != above && !v->applied) bytes += PinnedBy(*entry, *v);
       above = v->transaction;
     }
-    CutChain(*entry, version);
+    CollectOrRefresh(*entry, version);
     if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
   }
   folded_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -318,7 +319,7 @@ void Collector::CollectFolded(std::vector<FoldedUpdate>* updates, Timestamp low_
 void Collector::ReleaseRecord(TransactionRecord& record) {
   ReclamationDomain::Guard guard(domain_);
   record.set_collected();
-  for (Range* range : record.posted) gone_postings_.Count(range);
+  for (Range* range : record.posted) dead_postings_.Count(range);
   record.posted = {};
   DEUT_POINT("collector.marked");
   record.ForgetWriteSet(domain_);
@@ -362,15 +363,16 @@ uint64_t Collector::Spill() {
   return freed;
 }
 
-void Collector::CountFruitless(bool pressed, uint64_t freed) {
+void Collector::CountRoundsWithoutProgress(bool pressed, uint64_t freed) {
   // If the last commits are not durable yet, memory may be freed in a moment: such a round is no evidence.
-  const bool soon = options_.pager.durable && last_taken_ >= options_.pager.durable();
+  const bool soon = options_.value_evictor.durable && last_taken_ >= options_.value_evictor.durable();
   if (pressed && freed == 0 && soon) return;
-  const uint32_t before = fruitless_.load(std::memory_order_relaxed);
-  fruitless_.store(pressed && freed == 0 ? std::min(before + 1, kStuckAfter) : 0, std::memory_order_relaxed);
+  const uint32_t before = rounds_without_progress_.load(std::memory_order_relaxed);
+  rounds_without_progress_.store(pressed && freed == 0 ? std::min(before + 1, kMaxRoundsWithoutProgress) : 0,
+                                 std::memory_order_relaxed);
 }
 
-void Collector::SayWhatWaits() {
+void Collector::UpdateFirstWaiting() {
   Timestamp first;
   Lsn commit{UINT64_MAX};
   if (!folded_.empty()) {
@@ -393,19 +395,19 @@ bool Collector::HeldBack(Timestamp commit) const { return options_.low_water() <
 bool Collector::ShouldFold() {
   if (!options_.runs) return false;
   // S9: only a folded commit can be paged out.
-  if (!committed_.empty() && pager_.pressed()) return true;
+  if (!committed_.empty() && value_evictor_.pressed()) return true;
   const bool many = committed_.size() >= options_.fold_at_least;
   // Folded commits must leave before these, and either cannot leave yet, or the DC has been behind for long.
   if (folded_.empty()) lagging_ = false;
   if (many && !folded_.empty() && (lagging_ || HeldBack(folded_.back().timestamp()))) return true;
-  const Duration waited = runtime_.Now() - fold_look_;
+  const Duration waited = runtime_.Now() - fold_sample_time_;
   if (waited < options_.fold_after) return false;
-  if (!committed_.empty() && committed_.front().commit <= fold_through_) {
-    if (waited >= (many ? kBacklog : kVeryLong) * options_.fold_after) return lagging_ = true;
+  if (!committed_.empty() && committed_.front().commit <= fold_sample_lsn_) {
+    if (waited >= (many ? kDcDelayFoldFactor : kFewCommitsFoldFactor) * options_.fold_after) return lagging_ = true;
     return many && HeldBack(committed_.front().record->timestamp());
   }
-  fold_look_ = runtime_.Now();
-  fold_through_ = last_taken_;
+  fold_sample_time_ = runtime_.Now();
+  fold_sample_lsn_ = last_taken_;
   return false;
 }
 
@@ -455,11 +457,11 @@ void Collector::Fold() {
   if (DEUT_OMITTED("S8.publish_first")) publish();
   committed_.Clear();
   folded_count_.store(folded_.size(), std::memory_order_relaxed);
-  fold_look_ = runtime_.Now();
-  fold_through_ = last_taken_;
+  fold_sample_time_ = runtime_.Now();
+  fold_sample_lsn_ = last_taken_;
   CollectEarly(std::move(entries), *guard);
   guard.reset();
-  gone_postings_.Sweep(false);
+  dead_postings_.Sweep(false);
 }
 
 void Collector::CollectEarly(std::vector<RecordEntry*> entries, SteppedGuard& guard) {
@@ -502,7 +504,7 @@ FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_wate
       DEUT_DCHECK(entry == records_.Find(item.hash, item.table, item.key));  // the version keeps the entry in the table
       entries.push_back(entry);
       bytes += PinnedBy(*entry, *item.version);
-      pager_.Add(record.commit_lsn(), entry, item.version->value_bytes);
+      value_evictor_.Add(record.commit_lsn(), entry, item.version->value_bytes);
     } else if (entry != nullptr) {
       RemoveDeadAndApplied(*entry, domain_);  // the version was withdrawn, or none was installed
       if (entry->word.Load().head == nullptr) RemoveEntry(entry, low_water);
@@ -513,13 +515,13 @@ FoldedCommit Collector::FoldRecord(TransactionRecord& record, Timestamp low_wate
   return commit;
 }
 
-void Collector::TidyRuns(Position applied) {
+void Collector::DropAppliedAndMergeRuns(Position applied) {
   if (runs_.empty()) return;
   ReclamationDomain::Guard guard(domain_);
   size_t left = kMergedPerRound;
   uint64_t bytes = 0;
   for (auto it = runs_.begin(); it != runs_.end();) {
-    left = it->second->Tidy(applied, left, domain_);
+    left = it->second->DropAppliedAndMerge(applied, left, domain_);
     bytes += it->second->bytes();
     if (it->second->entries() == 0) {
       runs_.erase(it++);
@@ -540,7 +542,7 @@ void Collector::CollectItems(TransactionRecord& record, Timestamp low_water, Ste
     RecordEntry* const entry = there ? item.entry : records_.Find(item.hash, item.table, item.key);
     if (entry == nullptr) return;
     if (there) {
-      CutChain(*entry, item.version);
+      CollectOrRefresh(*entry, item.version);
     } else {
       RemoveDeadAndApplied(*entry, domain_);
     }
@@ -549,7 +551,7 @@ void Collector::CollectItems(TransactionRecord& record, Timestamp low_water, Ste
   ForEachWriteAhead(record, records_, collect);
 }
 
-void Collector::CutChain(RecordEntry& entry, RecordVersion* version) {
+void Collector::CollectOrRefresh(RecordEntry& entry, RecordVersion* version) {
   if (options_.read_cache != nullptr && options_.read_cache->Refresh(entry, *version)) return;
   CollectApplied(entry, version, domain_);
 }

@@ -26,10 +26,10 @@
 //   only the versions use the transaction record. The collector keeps the commit's position and entries.
 // S9: pinned memory is counted with the transaction until it is folded or collected, then here (folded_bytes). Beyond a
 //   share of the budget the collector folds every commit at once, and pages out the values of folded commits, earliest
-//   first (pager.h). Beyond a larger share whole folded commits move from memory to spilled runs (spiller.h). A reader
+//   first (value_evictor.h). Beyond a larger share whole folded commits move from memory to spilled runs (spiller.h). A reader
 //   of a spilled run must not miss a later commit. So a run is dropped when its last commit is applied, in the round
 //   before anything behind it is collected.
-// Thread-safety: Finish, Defer, MayDefer, MakeRoom, FreeTables, RunExclusive, MarkFinished, WaitCollected and the
+// Thread-safety: Finish, Defer, MayDefer, MakeRoom, FreeTables, RunBetweenRounds, MarkFinished, WaitCollected and the
 //   figures from any thread, except that a task must not call the functions that wait for the collector; Start and Stop
 //   by the owner.
 // Ownership: takes over the owner's reference of each finished record, and deferred entries. `runtime`, `domain`,
@@ -53,12 +53,12 @@
 #include "tc/mvcc/commit_queue.h"
 #include "tc/mvcc/committed_runs.h"
 #include "tc/mvcc/folded_commit.h"
-#include "tc/mvcc/pager.h"
 #include "tc/mvcc/posting_book.h"
 #include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/record_table.h"
 #include "tc/mvcc/spiller.h"
 #include "tc/mvcc/stepped_guard.h"
+#include "tc/mvcc/value_evictor.h"
 #include "tc/txn/readers.h"
 #include "tc/txn/transaction_record.h"
 
@@ -79,19 +79,19 @@ class Collector {
     std::function<bool(Access&)> free_tables;
     ReadCache* read_cache = nullptr;  // S7; null: no copies of the DC's answers are kept
     // S9.
-    Pager::Options pager;
+    ValueEvictor::Options value_evictor;
     Spiller::Options spiller;
     Duration period = milliseconds(2);  // between rounds while commits wait to be applied
     // All unfolded commits are folded in any of these cases, which each round examines (constants in collector.cc).
     // At once:
-    // - S9: one waits, and more than the pager's share of the budget is pinned;
+    // - S9: one waits, and more than the value evictor's share of the budget is pinned;
     // - at least `fold_at_least` wait behind folded commits, and an open transaction holds the last folded one back;
     // - at least `fold_at_least` wait behind folded commits, and one of the last two cases below has occurred since the
     //   list of folded commits was last empty.
     // After a time:
     // - at least `fold_at_least` wait, the first for `fold_after`, and an open transaction holds it back;
-    // - at least `fold_at_least` wait, the first for kBacklog times `fold_after`, for any reason;
-    // - fewer wait, the first for kVeryLong times `fold_after`.
+    // - at least `fold_at_least` wait, the first for kDcDelayFoldFactor times `fold_after`, for any reason;
+    // - fewer wait, the first for kFewCommitsFoldFactor times `fold_after`.
     // The times are lower bounds: the age of the first is known from the last round that noted what had arrived.
     Duration fold_after = milliseconds(10);
     size_t fold_at_least = 32;
@@ -149,7 +149,7 @@ class Collector {
     void ClearReadCache();
     // T1: drops the collector's own data about a dropped table. False: nothing was dropped, because commits up to the one that dropped the table
     // are not collected yet, or its keys are in runs. REQUIRES: every transaction that posted in these ranges was taken over.
-    bool LetGo(TableId table, Lsn dropped_at, const RangePartition& ranges);
+    bool ForgetTable(TableId table, Lsn dropped_at, const RangePartition& ranges);
 
    private:
     friend class Collector;
@@ -161,7 +161,7 @@ class Collector {
   // except by the task itself; transactions may begin and end. After Stop the caller's thread runs the task, perhaps
   // beside other tasks, so a task changes nothing then (nothing is left to collect). REQUIRES: Start was called; the
   // caller is not a task.
-  void RunExclusive(std::function<void(Access&)> task);
+  void RunBetweenRounds(std::function<void(Access&)> task);
 
   Mark MarkFinished();
   // True once every transaction of the mark has been collected and the entries deferred at that time have been removed, except those that were
@@ -174,20 +174,22 @@ class Collector {
   uint64_t uncollected() const { return uncollected_.load(std::memory_order_relaxed); }
   uint64_t collected() const { return collected_.load(std::memory_order_relaxed); }
   uint64_t deferred_entries() const { return deferred_count_.load(std::memory_order_relaxed); }
-  // S9: memory of folded commits: versions with their entries, FoldedCommit objects, runs, the pager's queue, the index of spilled runs.
+  // S9: memory of folded commits: versions with their entries, FoldedCommit objects, runs, the value evictor's queue, the index of spilled runs.
   uint64_t folded_bytes() const {
-    return folded_bytes_.load(std::memory_order_relaxed) + run_bytes_.load(std::memory_order_relaxed) + pager_.bytes() +
-           (options_.spiller.runs == nullptr ? 0 : options_.spiller.runs->memory_bytes());
+    return folded_bytes_.load(std::memory_order_relaxed) + run_bytes_.load(std::memory_order_relaxed) +
+           value_evictor_.bytes() + (options_.spiller.runs == nullptr ? 0 : options_.spiller.runs->memory_bytes());
   }
   // S6: versions that were unlinked early because no reader could read them.
   uint64_t unread() const { return unread_.load(std::memory_order_relaxed); }
   // R6: reads, and last_reads of spilled keys, that the collector recorded as reads of every key of their bucket.
   uint64_t shared_floors() const { return shared_floors_.load(std::memory_order_relaxed); }
   // S9: values that were paged out since the start.
-  uint64_t paged_out() const { return pager_.versions(); }
-  uint64_t paged_out_bytes() const { return pager_.paged_bytes(); }
-  // True if more than the share is pinned and kStuckAfter rounds in a row have freed nothing: nothing can leave memory.
-  bool stuck() const { return fruitless_.load(std::memory_order_relaxed) >= kStuckAfter; }
+  uint64_t paged_out() const { return value_evictor_.versions(); }
+  uint64_t paged_out_bytes() const { return value_evictor_.paged_bytes(); }
+  // True if more than the share is pinned and kMaxRoundsWithoutProgress rounds in a row have freed nothing: nothing can leave memory.
+  bool nothing_can_leave() const {
+    return rounds_without_progress_.load(std::memory_order_relaxed) >= kMaxRoundsWithoutProgress;
+  }
   // S9: versions moved to spilled runs since the start, and runs that could not be written.
   uint64_t spilled() const { return spiller_.versions(); }
   uint64_t failed_spills() const { return spiller_.failures(); }
@@ -196,7 +198,7 @@ class Collector {
   uint64_t folded() const { return folded_count_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr uint32_t kStuckAfter = 8;
+  static constexpr uint32_t kMaxRoundsWithoutProgress = 8;
 
   struct Task {
     std::function<void(Access&)> run;
@@ -207,8 +209,8 @@ class Collector {
   void Run();
   void Round();
   // Moves finished transactions from the stack to committed_ or aborted_.
-  void TakeFinished();
-  void TakeDeferred();
+  void DrainFinished();
+  void DrainDeferred();
   void CollectAborted();
   void RunTasks();
   // A commit that is applied. `record` is null if it was folded; then `folded` has it.
@@ -220,7 +222,7 @@ class Collector {
   };
 
   // Moves the next commit in commit order out of the queues if it is at or before `through`.
-  bool TakeApplied(Position through, Applied* next);
+  bool PopApplied(Position through, Applied* next);
   // Collects these transactions. REQUIRES: ascending commit order.
   void Collect(std::vector<Applied> gone);
   void CollectItems(TransactionRecord& record, Timestamp low_water, SteppedGuard& guard);
@@ -241,16 +243,16 @@ class Collector {
   FoldedCommit FoldRecord(TransactionRecord& record, Timestamp low_water, SteppedGuard& guard);
   // S6, early: unlinks unread versions from these chains.
   void CollectEarly(std::vector<RecordEntry*> entries, SteppedGuard& guard);
-  void TidyRuns(Position applied);
+  void DropAppliedAndMergeRuns(Position applied);
   // S6, for spilled versions: tells whether a reader may read between two timestamps. Null: unknown, so assume yes.
-  SpillMerge::AnyReader WhoReads();
+  SpillMerge::AnyReader ReaderPredicate();
   // S9. REQUIRES: every commit that was found applied has been collected. Returns the bytes freed from memory.
   uint64_t Spill();
-  void CountFruitless(bool pressed, uint64_t freed);
+  void CountRoundsWithoutProgress(bool pressed, uint64_t freed);
   // S6, S7: removes an applied version and everything below it, or turns it into a copy for the read cache.
-  void CutChain(RecordEntry& entry, RecordVersion* version);
+  void CollectOrRefresh(RecordEntry& entry, RecordVersion* version);
   void EvictCopies();
-  void SayWhatWaits();
+  void UpdateFirstWaiting();
   void RemoveEntry(RecordEntry* entry, Timestamp low_water);
   // R6: makes the bucket's floor, which names another key, a floor of every key of the bucket that includes this read.
   void ShareFloor(uint64_t hash, Timestamp read);
@@ -289,10 +291,10 @@ class Collector {
   std::atomic<uint64_t> shared_floors_{0};
   std::atomic<uint64_t> collected_through_{0};
   std::atomic<uint64_t> first_waiting_{0};
-  std::atomic<uint32_t> fruitless_{0};
+  std::atomic<uint32_t> rounds_without_progress_{0};
 
   // Used by the collector's thread only.
-  Pager pager_;
+  ValueEvictor value_evictor_;
   Spiller spiller_;
   Lsn finished_below_;                       // all transactions that committed before it have been taken over
   CommitQueue committed_;                    // commits that are not folded
@@ -306,12 +308,12 @@ class Collector {
   Position round_applied_;                             // the applied position that the last round used
   Lsn last_taken_;                                     // the latest commit that was taken over
   bool lagging_ = false;                               // commits were folded because the DC lags
-  MonotonicTime fold_look_{};                          // when `fold_through_` was set
-  Lsn fold_through_;                                   // commits up to here have waited since `fold_look_`
+  MonotonicTime fold_sample_time_{};                   // when `fold_sample_lsn_` was set
+  Lsn fold_sample_lsn_;                                // commits up to here have waited since `fold_sample_time_`
   absl::flat_hash_map<TableId, CommittedRuns*> runs_;  // the non-empty ones
   std::deque<RecordEntry*> deferred_;
   Timestamp retried_at_;       // low-water when deferred_ was last retried
-  PostingBook gone_postings_;  // postings of collected transactions that are still linked
+  PostingBook dead_postings_;  // postings of collected transactions that are still linked
   std::unique_ptr<Thread> thread_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace deut::tc {
 
-void Collector::RunExclusive(std::function<void(Access&)> run) {
+void Collector::RunBetweenRounds(std::function<void(Access&)> run) {
   Task task;
   task.run = std::move(run);
   task.next = tasks_.load(std::memory_order_relaxed);
@@ -28,10 +28,10 @@ void Collector::RunTasks() {
   const bool alone = !stopped_.load(std::memory_order_seq_cst);
   if (alone) {
     // A transaction or an entry may have been handed over after this round emptied the stacks and before the task was queued.
-    TakeFinished();
-    TakeDeferred();
+    DrainFinished();
+    DrainDeferred();
     CollectAborted();
-    if (committed_.empty() && applied_.empty()) gone_postings_.Sweep(true);  // also the postings of folded commits
+    if (committed_.empty() && applied_.empty()) dead_postings_.Sweep(true);  // also the postings of folded commits
   }
   Access access(*this);
   while (task != nullptr) {
@@ -53,13 +53,13 @@ void Collector::Access::ClearReadCache() {
   cache->Clear([&](RecordEntry* entry) { collector_.RemoveEntry(entry, low_water); });
 }
 
-bool Collector::Access::LetGo(TableId table, Lsn dropped_at, const RangePartition& ranges) {
+bool Collector::Access::ForgetTable(TableId table, Lsn dropped_at, const RangePartition& ranges) {
   Collector& c = collector_;
   // Commits leave in commit order: once the drop has left, so has every commit in the table. A folded commit has given up its postings.
   if (!c.committed_.empty() && c.committed_.front().commit <= dropped_at) return false;
   if (!c.applied_.empty() && c.applied_.front().commit() <= dropped_at) return false;
   if (c.runs_.contains(table)) return false;
-  c.gone_postings_.Forget(ranges);
+  c.dead_postings_.Forget(ranges);
   return true;
 }
 
@@ -79,7 +79,7 @@ bool Collector::Collected(Mark* mark) {
   if (!committed_.empty() && waits(committed_.front().commit)) return false;
   if (!folded_.empty() && waits(folded_.front().last().commit)) return false;
   const Lsn applied{collected_through_.load(std::memory_order_relaxed)};
-  if (spiller_.runs() != nullptr && spiller_.runs()->Holds(mark->commit_, applied)) return false;
+  if (spiller_.runs() != nullptr && spiller_.runs()->MayHoldUnapplied(mark->commit_, applied)) return false;
   if (deferred_.empty()) return true;
   const auto last_read = [](const RecordEntry* entry) { return entry->word.Load().last_read(); };
   // Set once per mark: entries that are read later must not prolong the wait.
@@ -93,14 +93,14 @@ bool Collector::Collected(Mark* mark) {
 
 Collector::Mark Collector::MarkFinished() {
   Mark mark;
-  RunExclusive([&](Access& access) { mark = access.MarkFinished(); });
+  RunBetweenRounds([&](Access& access) { mark = access.MarkFinished(); });
   return mark;
 }
 
 bool Collector::WaitCollected(Mark* mark, Deadline deadline) {
   for (;;) {
     bool collected = false;
-    RunExclusive([&](Access& access) { collected = access.Collected(mark); });
+    RunBetweenRounds([&](Access& access) { collected = access.Collected(mark); });
     if (collected) return true;
     const MonotonicTime now = runtime_.Now();
     if (now >= deadline) return false;

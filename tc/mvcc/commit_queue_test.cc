@@ -24,7 +24,7 @@ std::vector<uint64_t> PopAll(CommitQueue* queue) {
   return commits;
 }
 
-TEST(CommitQueueTest, WhatComesFromAStackIsInOrder) {
+TEST(CommitQueueTest, CommitsAddedNewestFirstPopInOrder) {
   CommitQueue queue;
   for (uint64_t commit : {5, 4, 2, 1}) Add(&queue, commit);
   EXPECT_TRUE(queue.empty());  // nothing is visible before Settle
@@ -34,7 +34,7 @@ TEST(CommitQueueTest, WhatComesFromAStackIsInOrder) {
   EXPECT_EQ(PopAll(&queue), (std::vector<uint64_t>{1, 2, 4, 5}));
 }
 
-TEST(CommitQueueTest, WhatComesLateGoesBeforeWhatIsLater) {
+TEST(CommitQueueTest, LateCommitPopsBeforeLaterOnes) {
   CommitQueue queue;
   for (uint64_t commit : {1, 3, 7, 9}) Add(&queue, commit);
   queue.Settle();

@@ -44,15 +44,15 @@ std::shared_ptr<const CommittedRun> CommittedRun::Builder::Finish(Position last)
   }
   run.heads_.reserve(run.size());
   for (size_t i = 0; i < run.size(); ++i) run.heads_.push_back(HeadOf(run.key(i), run.prefix_bytes_));
-  run.tops_.reserve((run.size() + kBlock - 1) / kBlock);
-  for (size_t i = 0; i < run.size(); i += kBlock) run.tops_.push_back(run.heads_[i]);
-  for (size_t i = 0; i < run.tops_.size(); i += kBlock) run.crowns_.push_back(run.tops_[i]);
+  run.heads_by_16_.reserve((run.size() + kBlock - 1) / kBlock);
+  for (size_t i = 0; i < run.size(); i += kBlock) run.heads_by_16_.push_back(run.heads_[i]);
+  for (size_t i = 0; i < run.heads_by_16_.size(); i += kBlock) run.heads_by_256_.push_back(run.heads_by_16_[i]);
   return std::shared_ptr<const CommittedRun>(run_.release());
 }
 
 size_t CommittedRun::bytes() const {
   return sizeof(*this) + keys_.capacity() + entries_.capacity() * sizeof(Entry) +
-         (heads_.capacity() + tops_.capacity() + crowns_.capacity()) * sizeof(uint64_t);
+         (heads_.capacity() + heads_by_16_.capacity() + heads_by_256_.capacity()) * sizeof(uint64_t);
 }
 
 uint64_t CommittedRun::HeadOf(std::string_view key, size_t behind) {
@@ -75,8 +75,8 @@ size_t CommittedRun::BlockOf(std::string_view bound) const {
   const int order = bound.substr(0, prefix_bytes_).compare(prefix());
   if (size() == 0 || order != 0) return order < 0 ? kBefore : kBehind;
   const uint64_t head = HeadOf(bound, prefix_bytes_);
-  const size_t top = LastBelow(crowns_, 0, crowns_.size(), head) * kBlock;
-  const size_t block = LastBelow(tops_, top, std::min(top + kBlock, tops_.size()), head);
+  const size_t top = LastBelow(heads_by_256_, 0, heads_by_256_.size(), head) * kBlock;
+  const size_t block = LastBelow(heads_by_16_, top, std::min(top + kBlock, heads_by_16_.size()), head);
   __builtin_prefetch(&heads_[block * kBlock]);
   __builtin_prefetch(&heads_[std::min(block * kBlock + kBlock / 2, size() - 1)]);
   return block;

@@ -98,8 +98,8 @@ class CommittedRun {
   std::string keys_;
   std::vector<Entry> entries_;
   std::vector<uint64_t> heads_;
-  std::vector<uint64_t> tops_;    // the first of heads_ in each block of kBlock
-  std::vector<uint64_t> crowns_;  // the first of tops_ in each block of kBlock
+  std::vector<uint64_t> heads_by_16_;   // the first of heads_ in each block of kBlock
+  std::vector<uint64_t> heads_by_256_;  // the first of heads_by_16_ in each block of kBlock
   size_t prefix_bytes_;
   Position last_;
 };

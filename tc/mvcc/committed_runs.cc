@@ -58,7 +58,7 @@ void CommittedRuns::Publish(std::vector<RunPointer> runs, ReclamationDomain& dom
   domain.RetireObject(const_cast<List*>(old), freed);
 }
 
-size_t CommittedRuns::Tidy(Position applied, size_t entries, ReclamationDomain& domain) {
+size_t CommittedRuns::DropAppliedAndMerge(Position applied, size_t entries, ReclamationDomain& domain) {
   std::vector<RunPointer> runs = list().runs;
   if (runs.empty()) return entries;
   const auto gone = [&](const RunPointer& run) { return run->last() <= applied || DEUT_OMITTED("S8.run_applied"); };

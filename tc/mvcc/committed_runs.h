@@ -12,7 +12,8 @@
 // Runs are tiered: two neighbours are merged when the larger is at most kTier times as large. One round merges at most about 32,768 entries, so it
 //   takes a few milliseconds. A merge keeps one entry of a key and drops applied updates. A run is dropped as a whole when its latest position is
 //   applied.
-// Thread-safety: Add and Tidy by one thread at a time (the collector's, under a guard); Gather and the figures by any thread, Gather under a guard.
+// Thread-safety: Add and DropAppliedAndMerge by one thread at a time (the collector's, under a guard); Gather and the figures by any thread, Gather
+//   under a guard.
 // Ownership: lists own their runs. Key views that Gather passes are valid under the guard.
 #ifndef TC_MVCC_COMMITTED_RUNS_H_
 #define TC_MVCC_COMMITTED_RUNS_H_
@@ -43,7 +44,7 @@ class CommittedRuns {
   void Add(std::vector<CommittedRun::Update> updates, Position last, ReclamationDomain& domain);
 
   // Drops applied runs, then merges: examines at most `entries` entries, plus those of small merges. Returns how many of `entries` are left.
-  size_t Tidy(Position applied, size_t entries, ReclamationDomain& domain);
+  size_t DropAppliedAndMerge(Position applied, size_t entries, ReclamationDomain& domain);
 
   using Bounds = RunMerge::Bounds;
   // Calls `visit(key, removed)` for at most `bounds.most` keys within the bounds, each once and in scan order. `removed`: some of the key's updates

@@ -25,9 +25,9 @@ class CommittedRunsTest : public ::testing::Test {
     ReclamationDomain::Guard guard(domain);
     runs.Add(std::move(updates), Position{Lsn{commit}, 1}, domain);
   }
-  void Tidy(uint64_t applied, size_t entries = SIZE_MAX) {
+  void DropAppliedAndMerge(uint64_t applied, size_t entries = SIZE_MAX) {
     ReclamationDomain::Guard guard(domain);
-    runs.Tidy(Position{Lsn{applied}, UINT32_MAX}, entries, domain);
+    runs.DropAppliedAndMerge(Position{Lsn{applied}, UINT32_MAX}, entries, domain);
   }
   std::string Gather(CommittedRuns::Bounds bounds) {
     ReclamationDomain::Guard guard(domain);
@@ -41,11 +41,11 @@ class CommittedRunsTest : public ::testing::Test {
   CommittedRuns runs;
 };
 
-TEST_F(CommittedRunsTest, WhatOfItAReaderGathers) {
+TEST_F(CommittedRunsTest, GatherReturnsTheKeysVisibleToItsReader) {
   EXPECT_EQ(All(), "");
   Add({"c", "a", "b"}, 10, 100);
   Add({"bb"}, 20, 200);
-  Tidy(0);
+  DropAppliedAndMerge(0);
   EXPECT_EQ(runs.runs(), 1u);
   EXPECT_EQ(All(), "a b bb c");
   EXPECT_EQ(All(20), "a b c");  // the reader sees updates below 20
@@ -65,27 +65,27 @@ TEST_F(CommittedRunsTest, UpdatesOfOneKeyAreOneEntry) {
   Add({"a"}, 20, 200);
   EXPECT_EQ(runs.entries(), 3u);
   EXPECT_EQ(All(), "a b");
-  Tidy(0);
+  DropAppliedAndMerge(0);
   EXPECT_EQ(runs.entries(), 2u);
   EXPECT_EQ(All(11), "a b");
   EXPECT_EQ(Gather({.reader = kLater, .applied = Lsn{200}}), "a");
 }
 
-TEST_F(CommittedRunsTest, WhatIsAppliedGoes) {
+TEST_F(CommittedRunsTest, AppliedUpdatesAreDropped) {
   Add({"a", "b"}, 10, 100);
-  Tidy(99);
+  DropAppliedAndMerge(99);
   EXPECT_EQ(All(), "a b");
   Add({"c"}, 20, 200);
-  Tidy(150);  // drops the first run as a whole
+  DropAppliedAndMerge(150);  // drops the first run as a whole
   EXPECT_EQ(All(), "c");
   Add({"a", "d"}, 30, 300);
-  Tidy(100);
+  DropAppliedAndMerge(100);
   EXPECT_EQ(runs.runs(), 1u);
   EXPECT_EQ(All(), "a c d");
   Add({"e", "f", "g"}, 40, 400);
-  Tidy(250);  // the merge drops c
+  DropAppliedAndMerge(250);  // the merge drops c
   EXPECT_EQ(All(), "a d e f g");
-  Tidy(400);
+  DropAppliedAndMerge(400);
   EXPECT_EQ(All(), "");
   EXPECT_EQ(runs.bytes(), 0u);
   EXPECT_EQ(runs.entries(), 0u);
@@ -103,19 +103,19 @@ TEST_F(CommittedRunsTest, ALargeMergeInPieces) {
     const std::string text = All();
     return text.empty() ? 0 : 1 + std::count(text.begin(), text.end(), ' ');
   };
-  Tidy(0, 5000);
+  DropAppliedAndMerge(0, 5000);
   EXPECT_EQ(runs.runs(), 2u);
   EXPECT_EQ(count(), 20000);
   Add({"1"}, 30, 300);
   Add({"2"}, 30, 301);
-  Tidy(0, 5000);
+  DropAppliedAndMerge(0, 5000);
   EXPECT_EQ(runs.runs(), 3u);  // the small merges did not wait
   EXPECT_EQ(count(), 20002);
-  Tidy(0);
+  DropAppliedAndMerge(0);
   EXPECT_EQ(count(), 20002);
   Add(even, 40, 400);
-  Tidy(0, 100);  // a merge has begun
-  Tidy(400);     // and its input runs are applied
+  DropAppliedAndMerge(0, 100);  // a merge has begun
+  DropAppliedAndMerge(400);     // and its input runs are applied
   EXPECT_EQ(count(), 0);
   EXPECT_EQ(runs.bytes(), 0u);
 }
@@ -172,11 +172,11 @@ TEST_F(CommittedRunsTest, GatherersFindWhatIsNotApplied) {
     Add({std::to_string(i % 512)}, i, i);
     added.store(i);
     if (i % 7 == 0 && i > 300) applied.store(i - 300);
-    Tidy(applied.load(), 64);
+    DropAppliedAndMerge(applied.load(), 64);
   }
   threads.clear();
   EXPECT_GT(gathers.load(), 0u);
-  Tidy(kAdds);
+  DropAppliedAndMerge(kAdds);
   EXPECT_EQ(runs.bytes(), 0u);
 }
 

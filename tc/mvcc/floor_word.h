@@ -34,24 +34,24 @@ class FloorWord {
   constexpr uint64_t bits() const { return bits_; }
   constexpr bool any() const { return (bits_ & kAny) != 0; }
   // Whether it remembers only the key with this hash, or another key with the same tag.
-  constexpr bool OfTag(uint64_t hash) const { return bits_ >> kTimestampBits == Tag(hash); }
+  constexpr bool HasTagOf(uint64_t hash) const { return bits_ >> kTimestampBits == Tag(hash); }
   // Whether it counts for the key with this hash.
-  constexpr bool Concerns(uint64_t hash) const { return any() || OfTag(hash); }
+  constexpr bool AppliesTo(uint64_t hash) const { return any() || HasTagOf(hash); }
 
   // The distance of its timestamp from `timestamp`; negative if it is below. REQUIRES: the word is not 0, and the two are less than 2^38 apart, or it
   // is of any key.
-  constexpr int64_t Above(Timestamp timestamp) const {
+  constexpr int64_t DistanceFrom(Timestamp timestamp) const {
     if (any()) return static_cast<int64_t>((bits_ & ~kAny) - timestamp.value);
     constexpr uint32_t kShift = 64 - kTimestampBits;
     return static_cast<int64_t>((bits_ - timestamp.value) << kShift) >> kShift;
   }
-  // Its timestamp. REQUIRES: as for Above.
-  constexpr Timestamp SeenFrom(Timestamp timestamp) const {
-    return Timestamp{timestamp.value + static_cast<uint64_t>(Above(timestamp))};
+  // Its timestamp. REQUIRES: as for DistanceFrom.
+  constexpr Timestamp TimestampNear(Timestamp timestamp) const {
+    return Timestamp{timestamp.value + static_cast<uint64_t>(DistanceFrom(timestamp))};
   }
   // Whether it covers a read of the key with this hash at `timestamp`, which is less than kSpan above the origin.
   constexpr bool Covers(uint64_t hash, Timestamp timestamp) const {
-    return bits_ != 0 && Concerns(hash) && Above(timestamp) >= 0;
+    return bits_ != 0 && AppliesTo(hash) && DistanceFrom(timestamp) >= 0;
   }
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 bool MayGo(const RecordVersion& version, Lsn durable) {
   return version.transaction->collected() && version.logged && !version.applied && !version.tombstone &&
-         !version.paged_out && version.value_bytes >= kLeastPagedOut &&
+         !version.paged_out && version.value_bytes >= kMinPagedOutBytes &&
          (version.transaction->commit_lsn() < durable || DEUT_OMITTED("S9.page_out_durable"));
 }
 
@@ -54,7 +54,7 @@ PagedOut PageOut(RecordEntry& entry, Lsn durable, ReclamationDomain& domain) {
         stays = out;
       } else {
         RecordVersion::Destroy(out, domain);
-        paged.again = true;
+        paged.retry_later = true;
       }
     }
     if (committed) {

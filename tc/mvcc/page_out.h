@@ -11,7 +11,7 @@
 // Races. A reader that has the old version reads its value, under its guard. A later reader finds the place, and reads the log without a guard. An
 //   installer that links to the replaced head fails at its compare-and-swap, because the word has changed.
 // Eligible versions: of a folded transaction (a write set still points to other versions), logged, below `durable`, not applied (those leave soon
-//   anyway), of at least kLeastPagedOut bytes. Not a version that its own transaction has replaced: it is not in the log, and no reader reads it.
+//   anyway), of at least kMinPagedOutBytes bytes. Not a version that its own transaction has replaced: it is not in the log, and no reader reads it.
 // Thread-safety: the collector's thread, under a guard. Ownership: retires the replaced version.
 #ifndef TC_MVCC_PAGE_OUT_H_
 #define TC_MVCC_PAGE_OUT_H_
@@ -25,12 +25,12 @@
 namespace deut::tc {
 
 // Smaller values are not worth the replacement.
-constexpr uint32_t kLeastPagedOut = 32;
+constexpr uint32_t kMinPagedOutBytes = 32;
 
 struct PagedOut {
   uint64_t versions = 0;
-  uint64_t bytes = 0;  // that have left memory, as the collector counts them (PinnedBy)
-  bool again = false;  // a version stays that could be paged out later
+  uint64_t bytes = 0;        // that have left memory, as the collector counts them (PinnedBy)
+  bool retry_later = false;  // a version stays that could be paged out later
 };
 // REQUIRES: commits before `durable` are durable.
 PagedOut PageOut(RecordEntry& entry, Lsn durable, ReclamationDomain& domain);

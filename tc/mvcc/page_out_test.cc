@@ -93,7 +93,7 @@ TEST_F(PageOutTest, AWholeChainOfFoldedOnes) {
   const PagedOut paged = Out();
   EXPECT_EQ(paged.versions, 3u);
   EXPECT_EQ(paged.bytes, 300u);
-  EXPECT_FALSE(paged.again);
+  EXPECT_FALSE(paged.retry_later);
   EXPECT_EQ(Chain(), "30l 20l 10l");
   EXPECT_EQ(Out().versions, 0u);
   ReclamationDomain::Guard guard(domain);
@@ -104,10 +104,10 @@ TEST_F(PageOutTest, AWholeChainOfFoldedOnes) {
   EXPECT_EQ(found.version->bytes(), sizeof(RecordVersion));
 }
 
-TEST_F(PageOutTest, WhatMayNotGoStays) {
+TEST_F(PageOutTest, IneligibleVersionsStay) {
   Folded(10);
-  Committed(20);                   // not folded: a write set points to it
-  Folded(30, kLeastPagedOut - 1);  // too small
+  Committed(20);                      // not folded: a write set points to it
+  Folded(30, kMinPagedOutBytes - 1);  // too small
   TransactionRecord* const removed = Txn(40);
   RecordVersion* const tombstone = Install(removed, 1, /*tombstone=*/true);
   Commit(removed, tombstone);
@@ -120,7 +120,7 @@ TEST_F(PageOutTest, WhatMayNotGoStays) {
   EXPECT_EQ(Chain(), "60l 50l 40 30 20 10l");
 }
 
-TEST_F(PageOutTest, WhatItsOwnTransactionReplacedIsNotInTheLog) {
+TEST_F(PageOutTest, VersionReplacedByItsOwnTransactionStays) {
   TransactionRecord* const transaction = Txn(10);
   Install(transaction, 1);
   Commit(transaction, Install(transaction, 2));
@@ -136,12 +136,12 @@ TEST_F(PageOutTest, BelowAnOpenTransactionAndBelowDeadVersionsItStays) {
   Install(open);
   PagedOut paged = Out();
   EXPECT_EQ(paged.versions, 1u);
-  EXPECT_TRUE(paged.again);
+  EXPECT_TRUE(paged.retry_later);
   EXPECT_EQ(Chain(), "30 20 10l");
   open->TryAbort();
   paged = Out();
   EXPECT_EQ(paged.versions, 0u);
-  EXPECT_TRUE(paged.again);
+  EXPECT_TRUE(paged.retry_later);
   {
     ReclamationDomain::Guard guard(domain);
     RemoveDeadAndApplied(*entry, domain);
@@ -161,7 +161,7 @@ TEST_F(PageOutTest, AnInstallThatComesFirstWins) {
   testing::SetPointHandler(nullptr);
   EXPECT_TRUE(installed);
   EXPECT_EQ(paged.versions, 0u);
-  EXPECT_TRUE(paged.again);
+  EXPECT_TRUE(paged.retry_later);
   EXPECT_EQ(Chain(), "20 10");
 }
 

@@ -11,20 +11,20 @@ namespace deut::tc {
 
 PostingBook::~PostingBook() { DEUT_CHECK(book_.empty()); }
 
-PostingBook::Gone& PostingBook::Add(Range* range, uint32_t postings) {
+PostingBook::DeadPostings& PostingBook::Add(Range* range, uint32_t postings) {
   const auto [entry, added] = book_.try_emplace(range);
-  Gone& gone = entry->second;
-  if (added) turns_.push_back(range);
-  gone.postings += postings;
-  if (gone.postings >= kSweepPostings && !std::exchange(gone.due, true)) due_.push_back(range);
-  return gone;
+  DeadPostings& dead = entry->second;
+  if (added) check_queue_.push_back(range);
+  dead.postings += postings;
+  if (dead.postings >= kSweepPostings && !std::exchange(dead.due, true)) due_.push_back(range);
+  return dead;
 }
 
 void PostingBook::Count(Range* range) { ++Add(range, 1).references; }
 
-void PostingBook::GiveBack(Range* range, Gone* gone, uint32_t kept) {
-  const uint32_t more = gone->references - kept;
-  gone->references = kept;
+void PostingBook::GiveBack(Range* range, DeadPostings* dead, uint32_t kept) {
+  const uint32_t more = dead->references - kept;
+  dead->references = kept;
   if (more != 0) range->DropReferences(more, domain_);
 }
 
@@ -32,22 +32,22 @@ void PostingBook::Sweep(bool all) {
   bool handed_on = false;
   do {  // again: the successors to which counts were moved may have been replaced, too
     for (Range* const range : std::exchange(due_, {})) {
-      Gone& gone = book_.find(range)->second;
-      gone.due = false;
+      DeadPostings& dead = book_.find(range)->second;
+      dead.due = false;
       {
         ReclamationDomain::Guard guard(domain_);
-        GiveBack(range, &gone, 1);
+        GiveBack(range, &dead, 1);
       }
-      LookAt(range, false);
+      UnlinkOrHandOn(range, false);
     }
-    handed_on = TakeTurns(all ? turns_.size() : kTurns, all);
+    handed_on = CheckNextRanges(all ? check_queue_.size() : kCheckedPerSweep, all);
   } while (all && handed_on);
 }
 
 void PostingBook::Forget(const RangePartition& partition) {
   if (book_.empty()) return;
   const auto of_partition = [&](const Range* range) { return range->partition() == &partition; };
-  std::erase_if(turns_, of_partition);
+  std::erase_if(check_queue_, of_partition);
   std::erase_if(due_, of_partition);
   ReclamationDomain::Guard guard(domain_);
   absl::erase_if(book_, [&](auto& entry) {
@@ -57,15 +57,15 @@ void PostingBook::Forget(const RangePartition& partition) {
   });
 }
 
-bool PostingBook::TakeTurns(size_t turns, bool all) {
+bool PostingBook::CheckNextRanges(size_t count, bool all) {
   bool handed_on = false;
-  for (turns = std::min(turns, turns_.size()); turns > 0; --turns) {
-    Range* const range = turns_.front();
-    turns_.pop_front();
-    if (LookAt(range, all)) handed_on = true;
+  for (count = std::min(count, check_queue_.size()); count > 0; --count) {
+    Range* const range = check_queue_.front();
+    check_queue_.pop_front();
+    if (UnlinkOrHandOn(range, all)) handed_on = true;
     const auto entry = book_.find(range);
     if (entry->second.postings != 0 || entry->second.due) {
-      turns_.push_back(range);
+      check_queue_.push_back(range);
       continue;
     }
     ReclamationDomain::Guard guard(domain_);
@@ -75,17 +75,17 @@ bool PostingBook::TakeTurns(size_t turns, bool all) {
   return handed_on;
 }
 
-bool PostingBook::LookAt(Range* range, bool all) {
+bool PostingBook::UnlinkOrHandOn(Range* range, bool all) {
   DEUT_POINT("posting_book.look");
-  const uint32_t gone = book_.find(range)->second.postings;
-  if (gone == 0) return false;
+  const uint32_t dead = book_.find(range)->second.postings;
+  if (dead == 0) return false;
   ReclamationDomain::Guard guard(domain_);
   if (range->sealed() && !range->partition()->Holds(*range)) {
     book_.find(range)->second.postings = 0;
-    CountInSuccessors(*range, gone);
+    CountInSuccessors(*range, dead);
     return true;
   }
-  if (!all && gone < std::max<uint64_t>(kSweepPostings, range->posting_count() / 2)) return false;
+  if (!all && dead < std::max<uint64_t>(kSweepPostings, range->posting_count() / 2)) return false;
   range->RemovePostings(domain_, [](const TransactionRecord& record) {
     return record.collected() || DEUT_OMITTED("S6.posting_collected");
   });
@@ -99,10 +99,10 @@ void PostingBook::CountInSuccessors(const Range& range, uint32_t postings) {
   const size_t last = map.IndexBelow(range.high());
   for (size_t i = map.IndexOf(range.low()); i <= last && !DEUT_OMITTED("P.count_copies"); ++i) {
     if (map.at(i).first_posting() == nullptr) continue;  // it has no copies: it was filled before it came into the map
-    Gone& gone = Add(&map.at(i), postings);
-    if (gone.references == 0) {
+    DeadPostings& dead = Add(&map.at(i), postings);
+    if (dead.references == 0) {
       map.at(i).AddReference();
-      gone.references = 1;
+      dead.references = 1;
     }
   }
 }

@@ -105,7 +105,7 @@ TEST_F(PostingBookTest, ASweepCostsWhatIsDue) {
     PostAndCollect(Key(i));
     book.Sweep(false);
   }
-  EXPECT_LE(looks.load(), kSweeps * (static_cast<int>(PostingBook::kTurns) + 1));
+  EXPECT_LE(looks.load(), kSweeps * (static_cast<int>(PostingBook::kCheckedPerSweep) + 1));
   EXPECT_EQ(Postings(), uint64_t{kRanges - kSweeps} * (PostingBook::kSweepPostings - 1));
 }
 

@@ -118,7 +118,7 @@ bool RangePartition::Holds(const Range& range) const {
   return &now.at(now.IndexOf(range.low())) == &range;
 }
 
-void RangePartition::Help() const {
+void RangePartition::FinishChange() const {
   const Change* const change = change_.load(std::memory_order_seq_cst);
   if (change != nullptr && !DEUT_OMITTED("P.help")) Finish(*change);
 }
@@ -129,10 +129,10 @@ void RangePartition::Finish(const Change& change) const {
   for (const Change::Step& step : change.steps) {
     Timestamp last_read;
     for (Range* range : step.old) {
-      // After Seal no raise succeeds, and after Mark no post. So last_read is final, and no posting is missed, when they are read below.
+      // After Seal no raise succeeds, and after CloseToPosts no post. So last_read is final, and no posting is missed, when they are read below.
       range->Seal();
       DEUT_POINT("partition.sealed");
-      range->Mark();
+      range->CloseToPosts();
       if (!DEUT_OMITTED("P.last_read")) last_read = std::max(last_read, range->last_read());
     }
     DEUT_POINT("partition.marked");

@@ -71,7 +71,7 @@ class RangePartition {
   // REQUIRES: a guard, held while the map is used.
   const RangeMap& map() const { return *map_.load(std::memory_order_seq_cst); }
   // For a thread that has met a sealed range of a map loaded under the guard it holds. Afterwards the change that sealed the range is complete.
-  void Help() const;
+  void FinishChange() const;
   // True if the range, which is of this partition, is in the present map. REQUIRES: a guard, a reference to the range.
   bool Holds(const Range& range) const;
 

@@ -184,9 +184,9 @@ TEST_F(RangePartitionTest, AnybodyFinishes) {
       if (name != point || std::exchange(helped, true)) return;
       ReclamationDomain::Guard guard(domain);
       EXPECT_EQ(partition.map().size(), 1u);
-      partition.Help();
+      partition.FinishChange();
       EXPECT_EQ(partition.map().size(), 2u);
-      partition.Help();
+      partition.FinishChange();
       EXPECT_TRUE(Of("a").RaiseLastRead(Timestamp{9}));
       Write(11, "a");
     });
@@ -195,7 +195,7 @@ TEST_F(RangePartitionTest, AnybodyFinishes) {
     EXPECT_TRUE(helped);
     testing::SetPointHandler(nullptr);
     Replace({{.first = 0, .count = 2}});
-    partition.Help();
+    partition.FinishChange();
   }
   EXPECT_EQ(Ranges(), ":9[3 3 3 3 3 11 11 11 11 11 ] ");
 }
@@ -262,7 +262,7 @@ TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
           for (;;) {
             Range& range = Of(keys[k].c_str());
             if (what(range)) return &range;
-            partition.Help();
+            partition.FinishChange();
           }
         };
         if (random.OneIn(2)) {

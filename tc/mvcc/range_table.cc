@@ -67,7 +67,7 @@ void Range::Seal() {
   if (!DEUT_OMITTED("P.seal")) last_read_.fetch_or(kSealed, std::memory_order_seq_cst);
 }
 
-void Range::Mark() {
+void Range::CloseToPosts() {
   if (!DEUT_OMITTED("P.mark")) postings_.fetch_or(kMarked, std::memory_order_seq_cst);
 }
 

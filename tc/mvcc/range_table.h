@@ -122,10 +122,10 @@ class Range {
   void CountConflict() { conflicts_.fetch_add(1, std::memory_order_relaxed); }
   uint64_t conflicts() const { return conflicts_.load(std::memory_order_relaxed); }
 
-  // P, for RangePartition. Seal first, then Mark; both are idempotent.
+  // P, for RangePartition. Seal first, then CloseToPosts; both are idempotent.
   bool sealed() const { return (last_read_.load(std::memory_order_seq_cst) & kSealed) != 0; }
   void Seal();
-  void Mark();
+  void CloseToPosts();
   // For a range that is being made: nothing can be posted before TryFill.
   void StartUnfilled() { postings_.store(kUnfilled, std::memory_order_relaxed); }
   bool unfilled() const { return postings_.load(std::memory_order_seq_cst) == kUnfilled; }

@@ -92,13 +92,13 @@ TEST_F(RangeTableTest, TheFirstPostingIsThatOfTheRecordOnce) {
 
 TEST_F(RangeTableTest, AMarkedRangeLeavesTheRecordItsPosting) {
   Range marked("", "", Timestamp{5});
-  marked.Mark();
+  marked.CloseToPosts();
   auto* const record = new TransactionRecord(Timestamp{7});
   records.push_back(record);
   EXPECT_FALSE(marked.Post(record));
   Range marked_late("", "", Timestamp{5});
   testing::SetPointHandler([&](std::string_view name) {
-    if (name == "range.post.before_cas") marked_late.Mark();
+    if (name == "range.post.before_cas") marked_late.CloseToPosts();
   });
   EXPECT_FALSE(marked_late.Post(record));
   testing::SetPointHandler(nullptr);

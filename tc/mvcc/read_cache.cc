@@ -121,7 +121,7 @@ void ReadCache::Push(RecordEntry* entry) {
   } while (!arrivals_.compare_exchange_weak(head, entry, std::memory_order_seq_cst));
 }
 
-void ReadCache::TakeArrivals() {
+void ReadCache::DrainArrivals() {
   RecordEntry* entry = arrivals_.exchange(nullptr, std::memory_order_seq_cst);
   RecordEntry* in_order = nullptr;
   while (entry != nullptr) {
@@ -150,7 +150,7 @@ RecordEntry* ReadCache::Pop() {
   return entry;
 }
 
-void ReadCache::GiveUp(RecordEntry* entry, LetGo let_go) {
+void ReadCache::EvictEntry(RecordEntry* entry, OnUnqueued on_unqueued) {
   const HeadWord::Value before = RemoveCopy(*entry, domain_);
   bytes_.fetch_sub(EntryBytes(entry->key_bytes), std::memory_order_relaxed);
   if (before.head != nullptr && before.head->of_dc()) {
@@ -159,13 +159,13 @@ void ReadCache::GiveUp(RecordEntry* entry, LetGo let_go) {
   } else if (before.head != nullptr) {
     return;  // a writer's version stands there; the entry leaves with it
   }
-  let_go(entry);
+  on_unqueued(entry);
 }
 
-bool ReadCache::Evict(size_t most, LetGo let_go) {
+bool ReadCache::Evict(size_t most, OnUnqueued on_unqueued) {
   if (bytes() <= keep_bytes_) return false;
   ReclamationDomain::Guard guard(domain_);
-  TakeArrivals();
+  DrainArrivals();
   for (size_t looked = 0; bytes() > keep_bytes_ && first_ != nullptr; ++looked) {
     if (looked == most) return true;
     RecordEntry* const entry = Pop();
@@ -175,16 +175,16 @@ bool ReadCache::Evict(size_t most, LetGo let_go) {
       Append(entry);
       continue;
     }
-    GiveUp(entry, let_go);
+    EvictEntry(entry, on_unqueued);
   }
   return false;
 }
 
-void ReadCache::Clear(LetGo let_go) {
-  TakeArrivals();
+void ReadCache::Clear(OnUnqueued on_unqueued) {
+  DrainArrivals();
   while (first_ != nullptr) {
     ReclamationDomain::Guard guard(domain_);
-    for (size_t n = 0; n < kClearedUnderOneGuard && first_ != nullptr; ++n) GiveUp(Pop(), let_go);
+    for (size_t n = 0; n < kClearedUnderOneGuard && first_ != nullptr; ++n) EvictEntry(Pop(), on_unqueued);
   }
 }
 

@@ -90,11 +90,12 @@ class ReadCache {
     if (!copy.used.load(std::memory_order_relaxed)) copy.used.store(true, std::memory_order_relaxed);
   }
 
-  // Evicts copies until there is room, examining at most `most` entries. Calls `let_go` for each unqueued entry without a version. True: more to do.
-  using LetGo = absl::FunctionRef<void(RecordEntry*)>;
-  bool Evict(size_t most, LetGo let_go);
+  // Evicts copies until there is room, examining at most `most` entries. Calls `on_unqueued` for each unqueued entry without a version. True: more to
+  // do.
+  using OnUnqueued = absl::FunctionRef<void(RecordEntry*)>;
+  bool Evict(size_t most, OnUnqueued on_unqueued);
   // Evicts every copy that was there when it was called.
-  void Clear(LetGo let_go);
+  void Clear(OnUnqueued on_unqueued);
 
   uint64_t budget_bytes() const { return budget_bytes_; }
   // Bytes of linked copies and queued entries.
@@ -113,11 +114,11 @@ class ReadCache {
   void Push(RecordEntry* entry);
   // Sets QUEUED and pushes it. False: it was set, or the entry is sealed.
   bool Queue(RecordEntry& entry);
-  void TakeArrivals();
+  void DrainArrivals();
   RecordEntry* Pop();
   void Append(RecordEntry* entry);
   // Unqueues `entry`, which was taken out of the queue, and removes its copy.
-  void GiveUp(RecordEntry* entry, LetGo let_go);
+  void EvictEntry(RecordEntry* entry, OnUnqueued on_unqueued);
 
   ReclamationDomain& domain_;
   RecordTable& records_;

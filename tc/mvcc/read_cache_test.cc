@@ -73,12 +73,12 @@ class ReadCacheTest : public ::testing::Test {
     ReclamationDomain::Guard guard(domain);
     transaction->DropReference(domain);
   }
-  void LetGo(RecordEntry* entry) { table.Remove(entry, kMaxTimestamp); }
+  void RemoveUnqueued(RecordEntry* entry) { table.Remove(entry, kMaxTimestamp); }
   void Clear(ReadCache& cache) {
-    cache.Clear([&](RecordEntry* entry) { LetGo(entry); });
+    cache.Clear([&](RecordEntry* entry) { RemoveUnqueued(entry); });
   }
   bool Evict(ReadCache& cache, size_t most) {
-    return cache.Evict(most, [&](RecordEntry* entry) { LetGo(entry); });
+    return cache.Evict(most, [&](RecordEntry* entry) { RemoveUnqueued(entry); });
   }
   bool Refresh(ReadCache& cache, const std::string& key, const RecordVersion& version) {
     ReclamationDomain::Guard guard(domain);
@@ -197,7 +197,7 @@ TEST_F(ReadCacheTest, AnAppliedVersionBecomesTheCopy) {
   for (TransactionRecord* const writer : writers) Drop(writer);
 }
 
-TEST_F(ReadCacheTest, WhatIsWrittenIsKeptWhileThereIsRoom) {
+TEST_F(ReadCacheTest, WrittenValueIsKeptWhileThereIsRoom) {
   const uint64_t each = BytesOf("k00", 7);
   ReadCache cache(16 * each, true, domain, table);
   // An eighth stays free for records that are read.
@@ -316,7 +316,7 @@ TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
   EXPECT_EQ(cache.evicted(), 2u);
 }
 
-TEST_F(ReadCacheTest, WhatWasReadLongAgoGoes) {
+TEST_F(ReadCacheTest, CopyReadLongAgoIsEvicted) {
   const uint64_t each = BytesOf("k00", 10);
   ReadCache cache(16 * each, false, domain, table);
   for (int i = 10; i < 26; ++i) {

@@ -130,7 +130,7 @@ RecordEntry* RecordTable::Find(uint64_t hash, TableId table, std::string_view ke
   return FindIn(Locate(hash), hash, table, key, &length);
 }
 
-RecordEntry* RecordTable::Find(uint64_t hash, TableId table, std::string_view key, Absence* absence) const {
+RecordEntry* RecordTable::Find(uint64_t hash, TableId table, std::string_view key, MissedLookup* absence) const {
   const Place place = Locate(hash);
   absence->floor_ = &place.bucket->floor;
   absence->head_ = &place.bucket->head;
@@ -249,8 +249,8 @@ void RecordTable::Raise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp t
     FloorWord by = FloorWord::OfKey(hash, timestamp);
     if (!in_span || !MayReplace(word, hash, timestamp)) {
       // The new word stands for reads of other keys as well.
-      const bool later = comparable && word.Above(timestamp) > 0 && !DEUT_OMITTED("R6.later_of_both");
-      by = FloorWord::OfAnyKey(later ? word.SeenFrom(timestamp) : timestamp);
+      const bool later = comparable && word.DistanceFrom(timestamp) > 0 && !DEUT_OMITTED("R6.later_of_both");
+      by = FloorWord::OfAnyKey(later ? word.TimestampNear(timestamp) : timestamp);
     }
     if (Replace(floor, &seen, by)) return;
   }
@@ -269,7 +269,7 @@ bool RecordTable::SweepFloors(size_t buckets) {
     if (free_below - origin_.load(std::memory_order_relaxed) < FloorWord::kSpan / 4) return false;
     sweep_to_ = free_below;
     swept_ = 0;
-    unseen_ = nullptr;
+    swept_floors_unseen_ = nullptr;
   }
   {
     ReclamationDomain::Guard guard(domain_);
@@ -277,13 +277,13 @@ bool RecordTable::SweepFloors(size_t buckets) {
     for (; swept_ < end; ++swept_) SweepFloors(buckets_[swept_], Timestamp{sweep_to_});
   }
   if (swept_ <= mask_) return true;
-  if (unseen_ == nullptr) {
-    unseen_ = std::make_shared<std::atomic<bool>>(false);
+  if (swept_floors_unseen_ == nullptr) {
+    swept_floors_unseen_ = std::make_shared<std::atomic<bool>>(false);
     ReclamationDomain::Guard guard(domain_);
-    domain_.RetireObject(new Settling(unseen_), ReclamationDomain::kBatchBytes);
+    domain_.RetireObject(new Settling(swept_floors_unseen_), ReclamationDomain::kBatchBytes);
   }
   domain_.Collect();
-  if (!unseen_->load(std::memory_order_seq_cst) && !DEUT_OMITTED("R6.sweep_unseen")) return true;
+  if (!swept_floors_unseen_->load(std::memory_order_seq_cst) && !DEUT_OMITTED("R6.sweep_unseen")) return true;
   // Last: a thread that sees this origin finds no older word, and no thread is about to replace one.
   origin_.store(std::exchange(sweep_to_, 0), std::memory_order_release);
   return false;
@@ -293,7 +293,7 @@ void RecordTable::SweepFloors(Bucket& bucket, Timestamp below) {
   const Timestamp origin{origin_.load(std::memory_order_relaxed)};
   uint64_t seen = bucket.floor.load(std::memory_order_seq_cst);
   // Seen from the origin, each word of a key has its true timestamp. No thread writes a word below low-water any more.
-  while (seen != 0 && FloorWord(seen).SeenFrom(origin) < below && !DEUT_OMITTED("R6.sweep")) {
+  while (seen != 0 && FloorWord(seen).TimestampNear(origin) < below && !DEUT_OMITTED("R6.sweep")) {
     if (Replace(bucket.floor, &seen, FloorWord(0))) break;
   }
   const uintptr_t word = bucket.head.load(std::memory_order_seq_cst);
@@ -317,12 +317,12 @@ void RecordTable::ForEachFloor(uint64_t hash, Visit&& visit) const {
 Timestamp RecordTable::Floor(uint64_t hash, Timestamp self) const {
   Timestamp latest{0};
   ForEachFloor(hash, [&](FloorWord floor) {
-    if (floor.bits() == 0 || !floor.Concerns(hash)) return true;
-    const int64_t above = floor.Above(self);
+    if (floor.bits() == 0 || !floor.AppliesTo(hash)) return true;
+    const int64_t above = floor.DistanceFrom(self);
     // If `self` is not in the span, every word of one key is below it. The origin is loaded after the word, so it is not older than the origin under
     // which the word was written.
     if (above > 0 && !floor.any() && !InSpan(self)) return true;
-    const Timestamp read = floor.SeenFrom(self);
+    const Timestamp read = floor.TimestampNear(self);
     if (above > 0 || read <= self) latest = std::max(latest, read);
     return true;
   });

@@ -107,24 +107,24 @@ class RecordTable {
   }
 
   // The place where a look-up found no entry, and the head that it saw there. Valid under the guard of the look-up.
-  class Absence {
+  class MissedLookup {
     friend class RecordTable;
     std::atomic<uint64_t>* floor_ = nullptr;
     const std::atomic<uintptr_t>* head_ = nullptr;
     uintptr_t seen_ = 0;
   };
   // R6, the three steps of a read: Find; if there is no entry, remember the read; FindAgain.
-  RecordEntry* Find(uint64_t hash, TableId table, std::string_view key, Absence* absence) const;
+  RecordEntry* Find(uint64_t hash, TableId table, std::string_view key, MissedLookup* absence) const;
   // False, and nothing done: the bucket remembers a read of another key that may still stop a writer, or the timestamp is too far above the origin.
   // REQUIRES: the timestamp's transaction is open.
-  [[nodiscard]] bool RememberRead(const Absence& absence, uint64_t hash, Timestamp timestamp) const {
+  [[nodiscard]] bool RememberRead(const MissedLookup& absence, uint64_t hash, Timestamp timestamp) const {
     return Remember(*absence.floor_, hash, timestamp);
   }
   // Remembers the read, if need be as one of every key of the bucket. REQUIRES: as RememberRead, and the guard of the look-up is held.
-  void RaiseFloor(const Absence& absence, uint64_t hash, Timestamp timestamp) const {
+  void RaiseFloor(const MissedLookup& absence, uint64_t hash, Timestamp timestamp) const {
     Raise(*absence.floor_, hash, timestamp);
   }
-  RecordEntry* FindAgain(const Absence& absence, uint64_t hash, TableId table, std::string_view key) const {
+  RecordEntry* FindAgain(const MissedLookup& absence, uint64_t hash, TableId table, std::string_view key) const {
     if (absence.head_->load(std::memory_order_seq_cst) == absence.seen_) [[likely]]
       return nullptr;
     return Find(hash, table, key);
@@ -195,8 +195,8 @@ class RecordTable {
   }
   // True if a read of the key may overwrite the word, which does not cover it. REQUIRES: InSpan was true before the word was loaded.
   bool MayReplace(FloorWord seen, uint64_t hash, Timestamp timestamp) const {
-    return seen.bits() == 0 || seen.OfTag(hash) ||
-           seen.SeenFrom(timestamp).value < free_floors_below_.load(std::memory_order_relaxed) ||
+    return seen.bits() == 0 || seen.HasTagOf(hash) ||
+           seen.TimestampNear(timestamp).value < free_floors_below_.load(std::memory_order_relaxed) ||
            DEUT_OMITTED("R6.free_below");
   }
   bool Remember(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const {
@@ -256,7 +256,7 @@ class RecordTable {
   uint64_t sweep_to_ = 0;  // the next origin; 0: no sweep is in progress
   uint64_t swept_ = 0;     // buckets of the first level
   std::shared_ptr<std::atomic<bool>>
-      unseen_;  // set when all guards are released under which a thread can have seen the floors that were swept
+      swept_floors_unseen_;  // set when all guards are released under which a thread can have seen the floors that were swept
 };
 
 }  // namespace deut::tc

@@ -39,7 +39,7 @@ class RecordTableTest : public ::testing::Test {
   }
   bool Remember(uint64_t hash, uint64_t timestamp) {
     ReclamationDomain::Guard guard(domain);
-    RecordTable::Absence absence;
+    RecordTable::MissedLookup absence;
     EXPECT_EQ(table.Find(hash, kTable, "absent", &absence), nullptr);
     return table.RememberRead(absence, hash, Timestamp{timestamp});
   }
@@ -320,7 +320,7 @@ TEST_F(RecordTableTest, R6ASweepTakesOutOldFloorsOnly) {
 TEST_F(RecordTableTest, R6TheSecondLookSeesWhatHasCome) {
   ReclamationDomain::Guard guard(domain);
   const auto look_twice = [&](const std::function<void()>& between) {
-    RecordTable::Absence absence;
+    RecordTable::MissedLookup absence;
     EXPECT_EQ(table.Find(HashOf("k"), kTable, "k", &absence), nullptr);
     table.RaiseFloor(absence, HashOf("k"), Timestamp{FloorOf(HashOf("k")).value + 1});
     between();

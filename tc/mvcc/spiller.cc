@@ -24,7 +24,7 @@ bool Committed(const RecordVersion& version) {
 
 bool Spiller::pressed() const { return excess() && !options_.runs->full() && runtime_.Now() >= again_at_; }
 
-void Spiller::LookAt(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions) {
+void Spiller::AddSpillable(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions) {
   const TransactionRecord* above = nullptr;  // transaction of the next committed version above
   for (RecordVersion* v = chain->entry->word.Load().head; v != nullptr; v = v->older.load(std::memory_order_seq_cst)) {
     DEUT_POINT("collector.chain_step");
@@ -115,7 +115,7 @@ uint64_t Spiller::Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<vo
       for (const size_t end = std::min(i + kBatch, chains.size()); i < end; ++i) visit(&chains[i]);
     }
   };
-  for_each_chain([&](Chain* chain) { LookAt(chain, through, &versions); });
+  for_each_chain([&](Chain* chain) { AddSpillable(chain, through, &versions); });
   Result<SpilledRuns::RunPointer> run = Write(std::move(versions), *commits);
   if (!run.ok()) {
     failures_.fetch_add(1, std::memory_order_relaxed);

@@ -88,7 +88,7 @@ class Spiller {
   };
 
   // Step (1): sets `from` and adds the versions below it that are in no run yet.
-  void LookAt(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions);
+  void AddSpillable(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions);
   // Step (2). Null: every version is in a run already.
   Result<SpilledRuns::RunPointer> Write(std::vector<SpilledVersion> versions, const std::vector<FoldedCommit>& commits);
   // Step (5). Returns the bytes freed.

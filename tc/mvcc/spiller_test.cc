@@ -22,7 +22,7 @@ constexpr uint64_t kHash = 1;
 class SpillerTest : public ::testing::Test {
  protected:
   SpillerTest() {
-    EXPECT_TRUE(runs.Clear().ok());
+    EXPECT_TRUE(runs.LockAndEmpty().ok());
     ReclamationDomain::Guard guard(domain);
     entry = table.FindOrCreate(kHash, TableId{1}, "k");
   }
@@ -66,7 +66,7 @@ class SpillerTest : public ::testing::Test {
   std::string Runs() {
     ReclamationDomain::Guard guard(domain);
     std::string text;
-    for (const SpilledRuns::RunPointer& run : runs.Look()) text += "[" + TextOf(*run) + "]";
+    for (const SpilledRuns::RunPointer& run : runs.PublishedRuns()) text += "[" + TextOf(*run) + "]";
     return text;
   }
   Timestamp last_read() {
@@ -106,7 +106,7 @@ TEST_F(SpillerTest, AWholeChainLeavesAndLeavesItsTimestamp) {
   EXPECT_EQ(runs.spills().load(), 1u);
 }
 
-TEST_F(SpillerTest, WhatWasCommittedLaterStays) {
+TEST_F(SpillerTest, CommitThatIsNotFoldedStays) {
   Fold(10);
   Fold(20);
   Commit(30);

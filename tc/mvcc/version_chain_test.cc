@@ -78,7 +78,7 @@ class VersionChainTest : public ::testing::Test {
   std::vector<TransactionRecord*> transactions;
 };
 
-TEST_F(VersionChainTest, WhatAReaderFinds) {
+TEST_F(VersionChainTest, ReaderFindsTheNewestVisibleVersion) {
   EXPECT_EQ(Sees(100), "-");
   Committed(10);
   Committed(20);

@@ -90,7 +90,8 @@ void OutcomeTable::DropReference(Entry* entry) {
   if (entry->references.fetch_sub(1, std::memory_order_acq_rel) == 1) domain_.RetireObject(entry, kEntryBytes);
 }
 
-void OutcomeTable::PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done) {
+void OutcomeTable::EvictSlot(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement,
+                             bool* done) {
   Entry* const old = EntryOf(seen);
   // Raised before the entry is evicted: an asker reads the slots first and the horizon second, so it sees the entry or the raised horizon.
   if (old != nullptr && !DEUT_OMITTED("outcome.raise_horizon")) {
@@ -108,7 +109,7 @@ void OutcomeTable::PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t 
 
 void OutcomeTable::Publish(Bucket& bucket, Entry* entry) {
   std::atomic<uint64_t>& slot = bucket.slots[bucket.next.fetch_add(1, std::memory_order_relaxed) % Bucket::kSlots];
-  for (bool done = false; !done;) PutOut(bucket, slot, slot.load(std::memory_order_seq_cst), entry, &done);
+  for (bool done = false; !done;) EvictSlot(bucket, slot, slot.load(std::memory_order_seq_cst), entry, &done);
 }
 
 OutcomeTable::Entry* OutcomeTable::FindCommit(Bucket& bucket, const Hashed& id, const Entry* except) {
@@ -275,7 +276,7 @@ Result<OutcomeAnswer> OutcomeTable::Ask(const TransactionName& name, Timestamp n
   return answer;
 }
 
-Timestamp OutcomeTable::Forget(Lsn cut) {
+Timestamp OutcomeTable::ForgetBelow(Lsn cut) {
   const MonotonicTime now = runtime_.Now();
   uint64_t horizon = 0;
   for (size_t i = 0; i <= mask_; ++i) {
@@ -290,7 +291,7 @@ Timestamp OutcomeTable::Forget(Lsn cut) {
       bool gone;
       if (commit ? entry->commit_lsn.load(std::memory_order_relaxed) < cut.value
                  : !entry->is_commit() && now - entry->at > window_) {
-        PutOut(bucket, slot, word, nullptr, &gone);
+        EvictSlot(bucket, slot, word, nullptr, &gone);
       }
     }
     // After the slots: an entry that was evicted meanwhile has raised the horizon before.

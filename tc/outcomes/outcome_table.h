@@ -13,8 +13,8 @@
 //   a committer whose name may be older than it does not commit, because a client may have asked for it.
 // Restarts: fences end with the process. No name that was made before this process's first timestamp commits in it (`fence_horizon` begins there).
 // The log: commit records carry ids (NAMED COMMIT), and for their sake the log is kept beyond the redo start (RedoLogOptions::keep_time,
-//   keep_bytes; a full disk ends that). Before the log is cut, the entries below the cut are forgotten here (Forget), and the horizon is logged. So
-//   a start can rebuild the table from any log that is left.
+//   keep_bytes; a full disk ends that). Before the log is cut, the entries below the cut are forgotten here (ForgetBelow), and the horizon is logged.
+//   So a start can rebuild the table from any log that is left.
 // Model: integration/models/outcome.pml.
 // Buckets are chosen by a hash with a secret key, drawn by each table, because clients choose ids. *Without it:* a client asks for invented ids that
 //   share a bucket with another client's transactions. Their fences evict one another, which raises the bucket's `fence_horizon`, so that the other
@@ -71,7 +71,7 @@ class OutcomeTable {
   Result<OutcomeAnswer> Ask(const TransactionName& name, Timestamp next, Deadline deadline);
 
   // Called before the log is cut below `cut`. Returns the horizon to be logged first: ids of commits with earlier timestamps may be forgotten.
-  Timestamp Forget(Lsn cut);
+  Timestamp ForgetBelow(Lsn cut);
 
   uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return entries() * kEntryBytes + (mask_ + 1) * sizeof(Bucket); }
@@ -102,7 +102,7 @@ class OutcomeTable {
   Bucket& BucketOf(const Hashed& id) { return buckets_[(id.hash >> 32) & mask_]; }
   // REQUIRES for all of these: a guard is held.
   void Publish(Bucket& bucket, Entry* entry);
-  void PutOut(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done);
+  void EvictSlot(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done);
   Entry* FindCommit(Bucket& bucket, const Hashed& id, const Entry* except);
   Entry* FindFence(Bucket& bucket, const Hashed& id);
   void DropReference(Entry* entry);

@@ -81,7 +81,7 @@ TEST_F(OutcomeTableTest, ACommitIsAnsweredEachTimeTheSame) {
   EXPECT_EQ(table->asked(), 2u);
 }
 
-TEST_F(OutcomeTableTest, WhatWasAskedForBeforeItsCommitNeverCommits) {
+TEST_F(OutcomeTableTest, TransactionAskedForBeforeItsCommitNeverCommits) {
   EXPECT_EQ(Ask(Name(1)), "not committed");
   EXPECT_EQ(Commit(Name(1), 110), "ABORTED");
   EXPECT_EQ(Ask(Name(1)), "not committed");
@@ -184,7 +184,7 @@ TEST_F(OutcomeTableTest, RacesAreDecidedOnce) {
 }
 
 // Thirteen do not fit: the outcome of the evicted one is unknown, those of younger names are all known.
-TEST_F(OutcomeTableTest, WhatIsPutOutIsNotDenied) {
+TEST_F(OutcomeTableTest, EvictedOutcomeIsNotDenied) {
   for (uint64_t i = 0; i <= 12; ++i) ASSERT_EQ(Commit(Name(i), 110 + i), "OK");
   EXPECT_EQ(Ask(Name(0)), "too old");
   EXPECT_EQ(Ask(Name(77, 118)), "not committed");
@@ -250,8 +250,8 @@ TEST_F(OutcomeTableTest, TheLogIsCut) {
   ASSERT_EQ(Commit(Name(2), 120), "OK");
   const Result<OutcomeTable::Entry*> entry = table->BeginCommit(Name(3), Timestamp(105));
   ASSERT_TRUE(entry.ok());
-  EXPECT_EQ(table->Forget(Lsn(880)), Timestamp(0));
-  EXPECT_EQ(table->Forget(Lsn(881)), Timestamp(111));
+  EXPECT_EQ(table->ForgetBelow(Lsn(880)), Timestamp(0));
+  EXPECT_EQ(table->ForgetBelow(Lsn(881)), Timestamp(111));
   EXPECT_EQ(Ask(Name(1)), "too old");
   EXPECT_EQ(Ask(Name(2)), "committed 120 at 960");
   table->Finish(*entry, Lsn(2000));
@@ -259,7 +259,7 @@ TEST_F(OutcomeTableTest, TheLogIsCut) {
   EXPECT_EQ(table->entries(), 2u);
   Reset({}, Duration(-1));
   EXPECT_EQ(Ask(Name(1)), "not committed");
-  EXPECT_EQ(table->Forget(Lsn(8)), Timestamp(0));
+  EXPECT_EQ(table->ForgetBelow(Lsn(8)), Timestamp(0));
   EXPECT_EQ(table->entries(), 0u) << "fences go with the window";
 }
 

@@ -20,7 +20,8 @@ namespace deut::tc {
 inline Status BecomeWriter(Engine& engine, Transaction& txn, TableId table, std::string_view key) {
   if (txn.writer_) return Status::Ok();
   if (!engine.active.BecomeWriter(txn.slot_, txn.timestamp_)) [[unlikely]] {
-    return Conflict(engine, AbortReason::kPassedBySnapshot, txn.timestamp_, table, key, engine.active.ahead());
+    return Conflict(engine, AbortReason::kPassedBySnapshot, txn.timestamp_, table, key,
+                    engine.active.latest_passing_snapshot());
   }
   txn.writer_ = true;
   return Status::Ok();

@@ -26,7 +26,7 @@ class CollectorWaitTest : public ::testing::Test {
   }
   bool Collected(Collector::Mark* mark) {
     bool collected = false;
-    f.collector->RunExclusive([&](Collector::Access& access) { collected = access.Collected(mark); });
+    f.collector->RunBetweenRounds([&](Collector::Access& access) { collected = access.Collected(mark); });
     return collected;
   }
 

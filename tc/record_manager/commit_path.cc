@@ -183,7 +183,7 @@ void CommitPath::Finish(Transaction& txn, Transaction::State state) {
     txn.record_ = nullptr;
     txn.ForgetKeys();
     const bool in_log = record->status() == TransactionStatus::kCommitted && record->commit_lsn() != Lsn{0};
-    if (record->left_nothing() && !in_log) {
+    if (record->nothing_published() && !in_log) {
       // There is nothing to collect and no waiter to wake. A table that the transaction was about to drop may still
       // lead others to the record, so it is freed through the reclamation domain.
       ReclamationDomain::Guard guard(engine_.domain);

@@ -48,7 +48,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
   }
   if (options.spills) {
     spilled = std::make_unique<SpilledRuns>("log/spill", runtime, *storage, domain);
-    if (Status cleared = spilled->Clear(); !cleared.ok()) FailStop(cleared.ToString());
+    if (Status cleared = spilled->LockAndEmpty(); !cleared.ok()) FailStop(cleared.ToString());
   }
   catalogue = std::make_unique<Catalogue>(runtime, domain, options.max_tables);
   Collector::Options collecting;
@@ -64,7 +64,8 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
          .draw = [this] { return active->DrawUnused(RealRuntime().Now()); }},
         access);
   };
-  collecting.pager = {.excess = [this] { return PinnedExcess(*engine); }, .durable = [this] { return log->durable(); }};
+  collecting.value_evictor = {.excess = [this] { return PinnedExcess(*engine); },
+                              .durable = [this] { return log->durable(); }};
   collecting.spiller = {.runs = spilled.get(),
                         .excess = [this] { return SpillExcess(*engine); },
                         .durable = [this] { return log->durable(); },
@@ -91,7 +92,7 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
                           .conflict_wait = options.conflict_wait,
                           .range_control = options.range_control});
   manager = std::make_unique<RecordManager>(*engine);
-  if (Status loaded = catalogue->Load({TableInfo{.id = kTable, .name = "t"}}); !loaded.ok()) {
+  if (Status loaded = catalogue->LoadFromDc({TableInfo{.id = kTable, .name = "t"}}); !loaded.ok()) {
     FailStop(loaded.ToString());
   }
   dc->AddTable(kTable);
@@ -180,21 +181,21 @@ bool EngineFixture::CopiesBecome(uint64_t count) {
 void EngineFixture::Collect() {
   // The first round takes finished transactions, the second looks at the applied position, the third collects.
   for (int i = 0; i < 3; ++i) {
-    collector->RunExclusive([](Collector::Access&) {});
+    collector->RunBetweenRounds([](Collector::Access&) {});
   }
 }
 
 void EngineFixture::Fold() {
-  collector->RunExclusive([](Collector::Access& access) { access.Fold(); });
+  collector->RunBetweenRounds([](Collector::Access& access) { access.Fold(); });
 }
 
 void EngineFixture::SetVersionBudget(uint64_t bytes) {
   // Set by the collector's thread, which reads it.
-  collector->RunExclusive([&](Collector::Access&) { engine->version_budget_bytes = bytes; });
+  collector->RunBetweenRounds([&](Collector::Access&) { engine->version_budget_bytes = bytes; });
 }
 
 void EngineFixture::ClearReadCache() {
-  collector->RunExclusive([](Collector::Access& access) { access.ClearReadCache(); });
+  collector->RunBetweenRounds([](Collector::Access& access) { access.ClearReadCache(); });
 }
 
 void EngineFixture::SetRanges(const std::vector<std::string>& cuts, TableId table) {

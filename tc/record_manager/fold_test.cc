@@ -281,7 +281,7 @@ TEST_F(FoldTest, SnapshotsReadWhatWasKept) {
 // Commits that wait for an open transaction are all folded. Those that wait only for the DC are left for a while.
 TEST_F(FoldTest, WhatNobodyHoldsBackIsNotFoldedAtOnce) {
   const auto folded = [this] {
-    for (int round = 0; round < 2; ++round) f.collector->RunExclusive([](Collector::Access&) {});
+    for (int round = 0; round < 2; ++round) f.collector->RunBetweenRounds([](Collector::Access&) {});
     return f.collector->folded();
   };
   Write("a", "1");

@@ -20,7 +20,7 @@ inline uint64_t PinnedBytes(const Engine& engine) {
          engine.catalogue.copied_postings() * sizeof(Posting);
 }
 
-// Bytes beyond half of the budget. If there are any, values leave memory (tc/mvcc/pager.h), before any writer is
+// Bytes beyond half of the budget. If there are any, values leave memory (tc/mvcc/value_evictor.h), before any writer is
 // refused.
 inline uint64_t PinnedExcess(const Engine& engine) {
   const uint64_t pinned = PinnedBytes(engine), share = engine.version_budget_bytes / 2;

@@ -62,7 +62,7 @@ bool ReadAhead::Absent(TableId table, std::string_view key) {
   if (entry != nullptr && FindVisible(entry->word.Load().head, anybody).kind != Visible::Kind::kNothing) return false;
   if (!Begin()) return false;
   for (;;) {
-    RecordTable::Absence absence;
+    RecordTable::MissedLookup absence;
     entry = engine_.records.Find(hash, table, key, &absence);
     if (entry == nullptr) {
       entry = RememberRead(engine_, absence, hash, table, key, reader_->timestamp, DEUT_OMITTED("S7.ahead_raises"));

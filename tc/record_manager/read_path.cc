@@ -66,7 +66,7 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
   ReclamationDomain::Guard guard(engine_.domain);
   Visible visible;
   for (;;) {
-    RecordTable::Absence absence;
+    RecordTable::MissedLookup absence;
     RecordEntry* entry = engine_.records.Find(hash, table, key, &absence);
     if (entry == nullptr && !txn_.snapshot()) {
       // R6: remember the read, then look for the entry once more, then ask the DC.

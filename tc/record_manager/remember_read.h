@@ -24,14 +24,14 @@ namespace remember_read {
 inline constexpr uint64_t kReadsOfARound = 1024;
 
 // Out of line, because few reads need it.
-RecordEntry* InBucketOfAnother(Engine& engine, const RecordTable::Absence& absence, uint64_t hash, TableId table,
+RecordEntry* InBucketOfAnother(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
                                std::string_view key, Timestamp reader);
 
 }  // namespace remember_read
 
 // Returns the entry that the key has by now, or null: then the DC must be asked. REQUIRES: the guard under which no
 // entry was found; the reader is open.
-inline RecordEntry* RememberRead(Engine& engine, const RecordTable::Absence& absence, uint64_t hash, TableId table,
+inline RecordEntry* RememberRead(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
                                  std::string_view key, Timestamp reader, bool omitted) {
   if (!omitted && !engine.records.RememberRead(absence, hash, reader)) [[unlikely]]
     return remember_read::InBucketOfAnother(engine, absence, hash, table, key, reader);

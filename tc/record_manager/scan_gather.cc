@@ -60,7 +60,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
     from_runs_.clear();
     pending_ = Pending{};
     DEUT_RETURN_IF_ERROR(RaiseAndGather(table, range, stretch, &sealed));
-    if (sealed) table.HelpRanges();  // P: then the map has changed
+    if (sealed) table.FinishRangeChange();  // P: then the map has changed
   }
   if (pending_.writer != nullptr && !EndBeforePending(&stretch)) {
     if (blocked != nullptr && !DEUT_OMITTED("R8.ahead_decides_nothing")) {

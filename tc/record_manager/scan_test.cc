@@ -198,7 +198,7 @@ TEST_F(ScanTest, AnEarlierCommitNeverArrivesAfterALaterOneWasCollected) {
     if (name == "commit.committed" && !armed.exchange(true)) {
       EXPECT_EQ(t20->Put("k", "2"), "ok");
       EXPECT_EQ(t20->Commit(), "ok");
-      f.collector->RunExclusive([](Collector::Access&) {});
+      f.collector->RunBetweenRounds([](Collector::Access&) {});
       caught.store(true);
       taken.Wait(RealRuntime(), EngineFixture::Soon());
     } else if (name == "collector.taken" && caught.load() && !taken.IsSet()) {

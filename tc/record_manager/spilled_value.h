@@ -27,7 +27,7 @@ inline bool NothingSpilled(const Engine& engine) {
 // Returns the runs. Call it after NothingSpilled has returned false; the runs may have gone since.
 inline SpillReader LookAtSpilled(Engine& engine) {
   ReclamationDomain::Guard guard(engine.domain);
-  return SpillReader(engine.spilled->Look());
+  return SpillReader(engine.spilled->PublishedRuns());
 }
 
 // Returns where the log has the version's value. REQUIRES: it is no tombstone. The key outlives the answer.

@@ -86,7 +86,7 @@ Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadl
   }
   // The creation is ordered in the log, but perhaps not acknowledged. This process goes on with the table; a restart
   // may not know it.
-  engine_.catalogue.Add(id, name, Position{txn.commit_lsn(), create.sequence});
+  engine_.catalogue.AddCreated(id, name, Position{txn.commit_lsn(), create.sequence});
   if (!committed.ok()) return committed.status();
   return id;
 }
@@ -115,7 +115,7 @@ Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
     Reopen(engine_, *table);
     return committed.status();
   }
-  engine_.catalogue.Forget(table, Position{txn.commit_lsn(), drop.sequence});
+  engine_.catalogue.MarkDropped(table, Position{txn.commit_lsn(), drop.sequence});
   engine_.collector.FreeTables();
   return committed.status();
 }

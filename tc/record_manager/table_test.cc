@@ -411,7 +411,7 @@ TEST_F(TableTest, TasksAfterTheEnd) {
   f.collector->Stop();
   bool ran = false;
   Collector::Mark mark = f.collector->MarkFinished();
-  f.collector->RunExclusive([&](Collector::Access& access) { ran = access.Collected(&mark); });
+  f.collector->RunBetweenRounds([&](Collector::Access& access) { ran = access.Collected(&mark); });
   EXPECT_TRUE(ran);
   EXPECT_TRUE(f.collector->WaitCollected(&mark, EngineFixture::Soon()));
 }

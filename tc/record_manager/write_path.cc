@@ -24,7 +24,7 @@ Range& WritePath::PostIntent(const TableState& table, std::string_view key) {
     const RangeMap& map = table.map();
     Range& range = map.at(map.IndexOf(key));
     if (txn_.Post(range, DEUT_OMITTED("R1.post"))) return range;
-    table.HelpRanges();  // P: then the map has changed
+    table.FinishRangeChange();  // P: then the map has changed
   }
 }
 

@@ -208,7 +208,7 @@ TEST(FirstBlockTest, AnotherVersionIsRefusedByName) {
   }
 }
 
-TEST(FirstBlockTest, WhatNoWriterWritesIsRefused) {
+TEST(FirstBlockTest, BlockThatNoWriterWritesIsRefused) {
   EXPECT_EQ(Understand("short").status().code(), ErrorCode::kCorruption);
   EXPECT_EQ(Understand(std::string(kSegmentHeaderBytes, 'x')).status().code(), ErrorCode::kCorruption);
   EXPECT_EQ(Understand(FirstBlockOf(4)).status().code(), ErrorCode::kCorruption);  // a later segment, renamed

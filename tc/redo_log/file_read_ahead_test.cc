@@ -102,7 +102,7 @@ TEST_F(FileReadAheadTest, InOrderWithSeveralInFlight) {
   EXPECT_EQ(seen_.highest, 20 * kIoAlignment);
 }
 
-TEST_F(FileReadAheadTest, WhatIsReadAgainIsStillThere) {
+TEST_F(FileReadAheadTest, RereadBytesAreStillBuffered) {
   EXPECT_EQ(Read(*file_, 0, 3, 20), "abc");
   // A block that was cut off by the end of one read begins the next one.
   EXPECT_EQ(Read(*file_, 2, 3, 20), "cde");

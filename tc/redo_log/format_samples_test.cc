@@ -164,7 +164,7 @@ TEST_F(FormatSamplesTest, AnotherVersionIsRefusedByNameAndNothingIsChanged) {
 }
 
 // A file that no version of this program has written, among those that a start would remove.
-TEST_F(FormatSamplesTest, WhatIsNotUnderstoodStays) {
+TEST_F(FormatSamplesTest, UnrecognizedFileStays) {
   Files changed = sample_;
   uint64_t number = 0;
   ASSERT_TRUE(ParseSegmentName(sample_.rbegin()->first, &number));

@@ -86,7 +86,7 @@ TEST_F(LogLeadTest, ALoneCommitterWritesItself) {
 }
 
 // A leader's write is not a wait of the runtime. BeforeWait still tells a thread that has postponed work.
-TEST_F(LogLeadTest, WhoLeadsTellsBefore) {
+TEST_F(LogLeadTest, LeaderRunsTheBeforeWaitHook) {
   Open();
   int told = 0;
   const std::function<void()> tell = [&] { ++told; };
@@ -102,7 +102,7 @@ TEST_F(LogLeadTest, WhoLeadsTellsBefore) {
   ExpectAll();
 }
 
-TEST_F(LogLeadTest, WhoHasLittleTimeLeavesTheDeviceToOthers) {
+TEST_F(LogLeadTest, WaiterWithAShortDeadlineDoesNotLead) {
   Open();
   CommitUntilLed();
   const uint64_t before = log_->counters().led_blocks;
@@ -112,7 +112,7 @@ TEST_F(LogLeadTest, WhoHasLittleTimeLeavesTheDeviceToOthers) {
 }
 
 // No thread waits, or none in a hurry. The records are written all the same.
-TEST_F(LogLeadTest, WhatNobodyIsInAHurryForGoesOut) {
+TEST_F(LogLeadTest, RecordsWithoutAnUrgentWaiterAreWritten) {
   Open();
   for (int i = 0; i < 20; ++i) {
     const AppendResult commit = Next();
@@ -261,7 +261,7 @@ TEST_F(StoppedLeaderTest, NobodyElseWritesWhileOneLeads) {
 }
 
 // A record that is appended during a led write, and that no thread waits for, is written afterwards.
-TEST_F(StoppedLeaderTest, WhatComesMeanwhileGoesOutAfterwards) {
+TEST_F(StoppedLeaderTest, RecordAppendedDuringALedWriteIsWrittenAfterwards) {
   Open();
   StopALeader();
   const AppendResult other = Commit(*log_, 1'000'000);
@@ -295,7 +295,7 @@ TEST_F(StoppedLeaderTest, StopComesAfterTheWrite) {
 // it awake. That holds also after the log thread's last look.
 class RestTest : public LogLeadTest, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(RestTest, WhoStopsWhileARecordIsLeftForLaterIsHeard) {
+TEST_P(RestTest, StopIsSeenWhileARecordIsPending) {
   options_.linger = microseconds(20);
   Open();
   Event rests, goes_on;
@@ -334,7 +334,7 @@ thread_local bool is_late = false;
 
 // The log thread has seen the waiter, but not that it is in a hurry. It is about to rest with a record that is not
 // due. The waiter asks for a hurry then, and finds the thread awake. Nothing else happens for long.
-TEST_F(LogLeadTest, WhoIsInAHurryOnlyAfterTheLastLookIsServed) {
+TEST_F(LogLeadTest, WaiterThatTurnsUrgentAfterTheLastLookIsServed) {
   options_.linger = seconds(1000);
   Open();
   // A spare that is added wakes the log thread, which must not happen below.
@@ -382,7 +382,7 @@ TEST_F(LogLeadTest, WhoIsInAHurryOnlyAfterTheLastLookIsServed) {
 }
 
 // A record becomes durable while a waiter without a hurry is about to register. Nothing else happens for long.
-TEST_F(LogLeadTest, WhoRegistersTooLateIsToldAllTheSame) {
+TEST_F(LogLeadTest, WaiterThatRegistersTooLateIsAnswered) {
   options_.linger = seconds(1000);
   Open();
   CommitUntilLed();

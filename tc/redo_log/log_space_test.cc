@@ -139,7 +139,7 @@ TEST_F(LogSpaceTest, D5TheClaimCoversBlocksAndTheEndsOfSegments) {
   Until([&] { return log_->accepting(); });
 }
 
-TEST_F(LogSpaceTest, WhatTheDiskHasNoRoomForIsRefusedAndNothingIsKeptForIt) {
+TEST_F(LogSpaceTest, CommitBeyondTheFreeSpaceIsRefusedAndKeepsNoSegment) {
   const uint64_t free = 512 << 10;
   // A file of another program. Without it there would be room.
   auto other = storage_->Open("/other", {.create = true, .writable = true});
@@ -199,7 +199,7 @@ TEST_F(LogSpaceTest, ALookAtTheDiskHoldsNoOtherCommitUp) {
 }
 
 // The disk reported room, and another program took it meanwhile.
-TEST_F(LogSpaceTest, WhatWasAllocatedInVainGoesAgain) {
+TEST_F(LogSpaceTest, SegmentsAllocatedInVainAreRemoved) {
   disk_.SetFreeBytes(4 << 20);
   disk_.AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskAllocate, .skip = 6, .count = 1});
   const std::string value(1000, 'v');
@@ -233,7 +233,7 @@ TEST_F(LogSpaceTest, AClaimThatWaitsEndsWithTheLog) {
 
 // Several commits at a time, small ones and large ones, on a disk that cannot hold all of them at once. Every commit
 // that is granted room becomes durable.
-TEST_F(LogSpaceTest, WhoeverIsGrantedRoomBecomesDurable) {
+TEST_F(LogSpaceTest, GrantedCommitsBecomeDurable) {
   disk_.SetFreeBytes(1 << 20);
   std::atomic<uint64_t> timestamp{0}, granted{0};
   std::vector<std::unique_ptr<Thread>> threads;

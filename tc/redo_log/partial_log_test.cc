@@ -126,7 +126,7 @@ TEST_F(PartialLogTest, AStartThatDoesNotBeginLeavesTheFolderAsItWas) {
 
 // V: a damaged first block behind the end of the log may be that of a segment in use, which alone holds some commits. The next segment needs its
 // name, and somebody may need its bytes.
-TEST_F(PartialLogTest, WhatIsDamagedBehindTheEndIsKept) {
+TEST_F(PartialLogTest, DamagedSegmentBehindTheEndIsKept) {
   auto log = Open();
   Fill(*log, 1, 600);
   log = nullptr;

@@ -175,7 +175,7 @@ TEST_F(ReadBackTest, AnotherPutIsNotTakenForTheOneAskedFor) {
   EXPECT_EQ(Read(wrong, &value).code(), ErrorCode::kCorruption);
 }
 
-TEST_F(ReadBackTest, WhatWasTrimmedIsNotFound) {
+TEST_F(ReadBackTest, TrimmedValueIsNotFound) {
   Commit(1, 1000);
   FillRing();
   const AppendResult last = Commit(1, 10);

@@ -136,7 +136,7 @@ TEST_F(RedoLogTest, ChunksMayBeLoggedAheadByTheTransaction) {
   EXPECT_TRUE(refused == ErrorCode::kCorruption) << refused.ToString();
 }
 
-TEST_F(RedoLogTest, WhatOutlivesTrimmingDoes) {
+TEST_F(RedoLogTest, LogStateOutlivesTrimming) {
   auto log = Open();
   ASSERT_TRUE(log->AddKnownDc(DcId(7), kNoDeadline).ok());
   ASSERT_TRUE(log->AddKnownDc(DcId(5), kNoDeadline).ok());

@@ -110,7 +110,7 @@ TEST_F(SegmentSetTest, LsnsAreFoundWhereTheyAre) {
   EXPECT_EQ(segments_->first_lsn(), Lsn(800));
 }
 
-TEST_F(SegmentSetTest, WhatLiesBelowIsLetGoOldestFirst) {
+TEST_F(SegmentSetTest, SegmentsBelowTheRedoStartAreTrimmedOldestFirst) {
   segments_->Start();
   std::shared_ptr<Segment> held;
   for (uint64_t i = 1; i <= 8; ++i) {

@@ -18,7 +18,7 @@ Timestamp ReaderEviction::Next() const {
   // Bytes charged to large transactions refuse no other writer.
   if (pinned <= budget - budget / kPartLeft + engine_.bulk->held()) return Timestamp{0};
   // Everything that can leave memory leaves first. Writers that are refused meanwhile retry.
-  if (!engine_.collector.stuck()) return Timestamp{0};
+  if (!engine_.collector.nothing_can_leave()) return Timestamp{0};
   const ActiveTransactions::Oldest oldest = engine_.active.held_back_by();
   if (engine_.runtime.Now() < oldest.since + kLeastHeld) return Timestamp{0};
   if (DEUT_OMITTED("S9.abort_who_holds_back")) return oldest.timestamp;

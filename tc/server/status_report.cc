@@ -45,7 +45,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("timestamp.held_back_ms", static_cast<uint64_t>(duration_cast<milliseconds>(held).count()));
   add("timestamp.low_water", engine.active.low_water().value);
   add("timestamp.snapshot", engine.active.proposed().value);
-  add("timestamp.ahead", engine.active.ahead().value);
+  add("timestamp.ahead", engine.active.latest_passing_snapshot().value);
 
   add("log.tail", engine.log.tail().value);
   add("log.durable", engine.log.durable().value);

@@ -173,7 +173,7 @@ struct TransactionComponent::Parts {
         state_mutex(r) {
     if (options.over_budget == OverBudgetPolicy::kAbortReader) registry.EvictBy([this] { return eviction.Next(); });
     outcomes.Recover(recovered);
-    log->set_forget([this](Lsn cut) { return outcomes.Forget(cut); });
+    log->set_forget([this](Lsn cut) { return outcomes.ForgetBelow(cut); });
   }
 
   Collector::Options CollectorOptions() {
@@ -191,8 +191,8 @@ struct TransactionComponent::Parts {
                                    access);
     };
     if (options.read_cache_bytes != 0) collecting.read_cache = &read_cache;
-    collecting.pager.excess = [this] { return PinnedExcess(engine); };
-    collecting.pager.durable = [this] { return log->durable(); };
+    collecting.value_evictor.excess = [this] { return PinnedExcess(engine); };
+    collecting.value_evictor.durable = [this] { return log->durable(); };
     collecting.spiller = {.runs = &spilled,
                           .excess = [this] { return SpillExcess(engine); },
                           .durable = [this] { return log->durable(); },
@@ -241,7 +241,7 @@ struct TransactionComponent::Parts {
   // the disk on which the log needs its next segment, so they are removed first.
   Status BeginLog(Storage& storage) {
     DEUT_RETURN_IF_ERROR(ClaimFolder(storage, options.log.directory, kTcFolder));
-    DEUT_RETURN_IF_ERROR(spilled.Clear());
+    DEUT_RETURN_IF_ERROR(spilled.LockAndEmpty());
     return log->Begin();
   }
 
@@ -264,7 +264,7 @@ struct TransactionComponent::Parts {
         pause = std::min(pause * 2, kTablesPauseMax);
         continue;
       }
-      if (Status loaded = catalogue.Load(*tables); !loaded.ok()) return Refuse(loaded);
+      if (Status loaded = catalogue.LoadFromDc(*tables); !loaded.ok()) return Refuse(loaded);
       repartitioner.RunOnce(runtime.Now() + kStartStep);
       if (!Serve()) return;
       decided.Signal(runtime);
@@ -354,7 +354,7 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
                         SpilledRuns::LockFolder(storage, options.spill_directory));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
-  p->spilled.Hold(std::move(spill_lock));
+  p->spilled.AdoptLock(std::move(spill_lock));
   p->collector.Start();
   p->registry.Start();
   p->link.Start();
@@ -472,10 +472,10 @@ Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
 Status TransactionComponent::DropCaches(Deadline deadline) {
   DEUT_RETURN_IF_ERROR(parts_->Serving());
   const auto clear = [](Collector::Access& access) { access.ClearReadCache(); };
-  parts_->collector.RunExclusive(clear);
+  parts_->collector.RunBetweenRounds(clear);
   DEUT_RETURN_IF_ERROR(WaitCollected(deadline));
   // Versions collected meanwhile have left copies of themselves (S7). When these go they leave entries.
-  parts_->collector.RunExclusive(clear);
+  parts_->collector.RunBetweenRounds(clear);
   return WaitCollected(deadline);
 }
 

@@ -22,7 +22,7 @@ constexpr size_t kVersionBytes = 41;
 
 }  // namespace
 
-Status UnderstandSpillFile(std::string_view bytes, std::string_view path) {
+Status CheckSpillFileFormat(std::string_view bytes, std::string_view path) {
   // Files are not synced: after a loss of power a file may have its name, or its size, and no content.
   if (std::ranges::all_of(bytes, [](char byte) { return byte == 0; })) return Status::Ok();
   if (bytes.starts_with(kMagicText)) return Status::Ok();

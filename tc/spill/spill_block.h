@@ -25,7 +25,7 @@ namespace deut::tc {
 // format version, or has no content yet, so it may be removed. VERSION_MISMATCH: another version, naming both; CORRUPTION: no spilled run. Both name
 // `path`.
 constexpr size_t kUnderstandBytes = 512;
-Status UnderstandSpillFile(std::string_view bytes, std::string_view path);
+Status CheckSpillFileFormat(std::string_view bytes, std::string_view path);
 
 class SpillBlockBuilder {
  public:

@@ -22,7 +22,7 @@ namespace {
 
 class SpillMergeTest : public ::testing::Test {
  protected:
-  SpillMergeTest() { EXPECT_TRUE(runs_.Clear().ok()); }
+  SpillMergeTest() { EXPECT_TRUE(runs_.LockAndEmpty().ok()); }
 
   SpillMerge Begin(SpillMerge::RunPointer a, SpillMerge::RunPointer b, Lsn applied,
                    SpillMerge::AnyReader any_reader = nullptr) {

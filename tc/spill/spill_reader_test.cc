@@ -18,7 +18,7 @@ TEST(SpillReaderTest, FindsWhatAMapFinds) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   ReclamationDomain domain;
   SpilledRuns runs("dir", RealRuntime(), *storage, domain);
-  ASSERT_TRUE(runs.Clear().ok());
+  ASSERT_TRUE(runs.LockAndEmpty().ok());
   Random random(7);
   const auto key = [](uint64_t i) { return Concat(std::string(i % 3 == 0 ? 900 : 3, 'k'), 100 + i); };
   std::map<std::pair<uint32_t, std::string>, std::set<uint64_t>> expected;
@@ -38,7 +38,7 @@ TEST(SpillReaderTest, FindsWhatAMapFinds) {
     runs.Publish(RunOf(runs, versions));
   }
   ReclamationDomain::Guard guard(domain);
-  SpillReader reader(runs.Look());
+  SpillReader reader(runs.PublishedRuns());
   ASSERT_EQ(runs.runs(), 4u);
   for (int look = 0; look < 3000; ++look) {
     const auto table = static_cast<uint32_t>(1 + random.Below(2));

@@ -76,7 +76,7 @@ TEST(SpillSampleTest, AStartRemovesTheSampleAndNoOtherVersion) {
   WriteTo(*storage, "spill/spill-2", later);
   ReclamationDomain domain;
   SpilledRuns runs("spill", RealRuntime(), *storage, domain);
-  const Status refused = runs.Clear();
+  const Status refused = runs.LockAndEmpty();
   EXPECT_EQ(refused.code(), ErrorCode::kVersionMismatch);
   EXPECT_NE(refused.message().find("format version '2', this program reads and writes version '1'"),
             std::string_view::npos)
@@ -84,7 +84,7 @@ TEST(SpillSampleTest, AStartRemovesTheSampleAndNoOtherVersion) {
   EXPECT_EQ(BytesOf(*storage, "spill/spill-1"), sample);
   EXPECT_EQ(BytesOf(*storage, "spill/spill-2"), later);
   ASSERT_TRUE(storage->Remove("spill/spill-2").ok());
-  EXPECT_TRUE(runs.Clear().ok());
+  EXPECT_TRUE(runs.LockAndEmpty().ok());
   EXPECT_FALSE(*storage->Exists("spill/spill-1"));
 }
 

@@ -42,7 +42,7 @@ inline SpilledRuns::RunPointer RunOf(SpilledRuns& runs, std::vector<SpilledVersi
   std::ranges::sort(versions, [](const SpilledVersion& a, const SpilledVersion& b) { return SpillOrder(a, b) < 0; });
   Result<SpilledRun::Builder> builder = runs.NewRun();
   DEUT_CHECK(builder.ok());
-  SpilledRun::Span span{.first = kMaxTimestamp, .first_commit = Lsn{UINT64_MAX}, .last = {}};
+  SpilledRun::CommitSpan span{.first = kMaxTimestamp, .first_commit = Lsn{UINT64_MAX}, .last = {}};
   for (const SpilledVersion& v : versions) {
     span.first = std::min(span.first, v.timestamp);
     span.first_commit = std::min(span.first_commit, v.commit);

@@ -58,7 +58,7 @@ Status SpilledRun::Builder::Write() {
   return Status::Ok();
 }
 
-Result<std::shared_ptr<const SpilledRun>> SpilledRun::Builder::Finish(Span span) {
+Result<std::shared_ptr<const SpilledRun>> SpilledRun::Builder::Finish(CommitSpan span) {
   DEUT_RETURN_IF_ERROR(EndBlock());
   DEUT_RETURN_IF_ERROR(Write());
   run_->span_ = span;

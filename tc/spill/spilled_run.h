@@ -25,7 +25,7 @@ namespace deut::tc {
 class SpilledRun {
  public:
   // The commits of which a run holds versions.
-  struct Span {
+  struct CommitSpan {
     Timestamp first;        // the timestamp of its first commit
     Lsn first_commit = {};  // LSN of its first commit
     Position last;          // all its updates are at or before it
@@ -43,7 +43,7 @@ class SpilledRun {
     // REQUIRES: `version` is behind the last one in the order of runs, or equal to it: then it is ignored. After an error the builder is unusable.
     Status Add(const SpilledVersion& version);
     // Writes the rest and returns the run. REQUIRES: not empty.
-    Result<std::shared_ptr<const SpilledRun>> Finish(Span span);
+    Result<std::shared_ptr<const SpilledRun>> Finish(CommitSpan span);
     bool empty() const { return run_->versions_ == 0; }
 
    private:
@@ -65,7 +65,7 @@ class SpilledRun {
 
   size_t blocks() const { return offsets_.size(); }
   uint64_t versions() const { return versions_; }
-  const Span& span() const { return span_; }
+  const CommitSpan& span() const { return span_; }
   // Bytes of the file, and of memory.
   uint64_t file_bytes() const { return file_bytes_; }
   size_t memory_bytes() const;
@@ -84,7 +84,7 @@ class SpilledRun {
   std::vector<uint64_t> separator_ends_;
   uint64_t file_bytes_ = 0;
   uint64_t versions_ = 0;
-  Span span_;
+  CommitSpan span_;
 
   std::string_view separator(size_t block) const;
 };

@@ -12,7 +12,7 @@ namespace {
 
 class SpilledRunTest : public ::testing::Test {
  protected:
-  SpilledRunTest() { EXPECT_TRUE(runs_.Clear().ok()); }
+  SpilledRunTest() { EXPECT_TRUE(runs_.LockAndEmpty().ok()); }
 
   std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
   ReclamationDomain domain_;

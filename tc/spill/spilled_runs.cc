@@ -40,7 +40,7 @@ Result<std::unique_ptr<FileLock>> SpilledRuns::LockFolder(Storage& storage, cons
   DEUT_ASSIGN_OR_RETURN(const bool there, storage.Exists(directory));
   if (!there) return std::unique_ptr<FileLock>();
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> lock, storage.Lock(Concat(directory, "/", kLockName)));
-  lock->RemoveWhenReleased(true);  // until Clear
+  lock->RemoveWhenReleased(true);  // until LockAndEmpty
   // Checked again under the lock, because another component may have claimed the directory meanwhile.
   DEUT_RETURN_IF_ERROR(CheckFolder(storage, directory));
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
@@ -54,12 +54,12 @@ Result<std::unique_ptr<FileLock>> SpilledRuns::LockFolder(Storage& storage, cons
     std::array<char, kUnderstandBytes> first;
     DEUT_ASSIGN_OR_RETURN(const size_t read, (*file)->Read(0, first.data(), first.size()));
     if (!DEUT_OMITTED("S9.understand_spilled"))
-      DEUT_RETURN_IF_ERROR(UnderstandSpillFile(std::string_view(first.data(), read), path));
+      DEUT_RETURN_IF_ERROR(CheckSpillFileFormat(std::string_view(first.data(), read), path));
   }
   return lock;
 }
 
-Status SpilledRuns::Clear() {
+Status SpilledRuns::LockAndEmpty() {
   if (lock_ == nullptr) {
     DEUT_RETURN_IF_ERROR(CheckFolder(storage_, directory_));
     DEUT_RETURN_IF_ERROR(storage_.CreateDirectory(directory_));
@@ -77,7 +77,7 @@ Status SpilledRuns::Clear() {
   return Status::Ok();
 }
 
-SpilledRuns::View SpilledRuns::Look() const {
+SpilledRuns::View SpilledRuns::PublishedRuns() const {
   const List* const list = list_.load(std::memory_order_seq_cst);
   return list == nullptr ? View() : list->runs;
 }
@@ -122,14 +122,14 @@ void SpilledRuns::Replace(View runs) {
 
 Timestamp SpilledRuns::first(Lsn applied) const {
   if (runs_now().empty()) return Timestamp{0};
-  const SpilledRun::Span& span = runs_now().front()->span();
+  const SpilledRun::CommitSpan& span = runs_now().front()->span();
   return span.first_commit < applied ? Timestamp{0} : span.first;
 }
 
-bool SpilledRuns::Holds(Lsn commit, Lsn applied) const {
+bool SpilledRuns::MayHoldUnapplied(Lsn commit, Lsn applied) const {
   if (runs_now().empty()) return false;
   // No other run has commits as early. A merge may combine this run with later ones for ever, so its end alone cannot decide.
-  const SpilledRun::Span& span = runs_now().front()->span();
+  const SpilledRun::CommitSpan& span = runs_now().front()->span();
   return span.first_commit <= commit && (applied <= commit || span.last.commit <= commit);
 }
 
@@ -138,7 +138,8 @@ void SpilledRuns::Drop() {
   if (!runs_now().empty()) Replace({});
 }
 
-void SpilledRuns::Tidy(Position applied, size_t versions, const std::function<SpillMerge::AnyReader()>& who_reads) {
+void SpilledRuns::DropAppliedAndMerge(Position applied, size_t versions,
+                                      const std::function<SpillMerge::AnyReader()>& reader_predicate) {
   if (runs_now().empty()) return;
   View runs = runs_now();
   const auto gone = [&](const RunPointer& run) { return run->span().last <= applied; };
@@ -149,7 +150,7 @@ void SpilledRuns::Tidy(Position applied, size_t versions, const std::function<Sp
   if (runtime_.Now() < merge_again_at_) return;
   while (versions > 0) {
     if (merge_ == nullptr && !FindMerge()) return;
-    if (const Status merged = Merge(applied, &versions, who_reads); !merged.ok()) {
+    if (const Status merged = Merge(applied, &versions, reader_predicate); !merged.ok()) {
       merge_.reset();
       failed_merges_.fetch_add(1, std::memory_order_relaxed);
       merge_again_at_ = runtime_.Now() + kMergeAgainAfter;
@@ -167,12 +168,13 @@ std::optional<size_t> SpilledRuns::FindMerge() const {
   return std::nullopt;
 }
 
-Status SpilledRuns::Merge(Position applied, size_t* versions, const std::function<SpillMerge::AnyReader()>& who_reads) {
+Status SpilledRuns::Merge(Position applied, size_t* versions,
+                          const std::function<SpillMerge::AnyReader()>& reader_predicate) {
   if (merge_ == nullptr) {
     const size_t first = *FindMerge();
     DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder merged, NewRun());
     merge_ = std::make_unique<SpillMerge>(runs_now()[first], runs_now()[first + 1], applied.commit,
-                                          who_reads ? who_reads() : nullptr, std::move(merged));
+                                          reader_predicate ? reader_predicate() : nullptr, std::move(merged));
   }
   DEUT_ASSIGN_OR_RETURN(const bool finished, merge_->Advance(versions));
   if (!finished) return Status::Ok();

@@ -14,9 +14,9 @@
 //   all versions of commits that are applied when it begins, so no older version stays where a newer one has been left out. It also leaves out
 //   versions that no reader reads.
 // Errors: a merge that fails is given up, its runs stay, and no other begins for kMergeAgainAfter.
-// Thread-safety: Look, empty() and the figures from any thread, Look under a guard. All else by the collector's thread, which holds no guard during
-//   input and output.
-// Ownership: a list owns its runs together with the views that Look returned. Holds the lock of the directory.
+// Thread-safety: PublishedRuns, empty() and the figures from any thread, PublishedRuns under a guard. All else by the collector's thread, which holds
+//   no guard during input and output.
+// Ownership: a list owns its runs together with the views that PublishedRuns returned. Holds the lock of the directory.
 #ifndef TC_SPILL_SPILLED_RUNS_H_
 #define TC_SPILL_SPILLED_RUNS_H_
 
@@ -47,7 +47,7 @@ class SpilledRuns {
   using View = std::vector<RunPointer>;
   static constexpr Duration kMergeAgainAfter = seconds(1);
   // No more runs are made at this number, while merges cannot keep up, or fail.
-  static constexpr size_t kMostRuns = 64;
+  static constexpr size_t kMaxRuns = 64;
 
   SpilledRuns(std::string directory, Runtime& runtime, Storage& storage, ReclamationDomain& domain)
       : directory_(std::move(directory)), runtime_(runtime), storage_(storage), domain_(domain) {}
@@ -55,22 +55,22 @@ class SpilledRuns {
   SpilledRuns(const SpilledRuns&) = delete;
   SpilledRuns& operator=(const SpilledRuns&) = delete;
 
-  // Returns OK if the directory's OWNER allows Clear to take it (common/io/folder_owner.h). Changes nothing.
+  // Returns OK if the directory's OWNER allows LockAndEmpty to take it (common/io/folder_owner.h). Changes nothing.
   static Status CheckFolder(Storage& storage, const std::string& directory);
   // Locks the directory and examines its files; null if the directory is not there. Makes and removes nothing, except a lock file. That is removed
-  // with the lock, unless an object that holds the lock is cleared (Clear).
+  // with the lock, unless an object that holds the lock empties the directory (LockAndEmpty).
   //   UNAVAILABLE: another process has the lock. WRONG_STATE: the directory belongs to another component, or holds files of no component. A file that
-  //   has a run's name but is no run, or a run of another version, is an error, too (UnderstandSpillFile).
+  //   has a run's name but is no run, or a run of another version, is an error, too (CheckSpillFileFormat).
   static Result<std::unique_ptr<FileLock>> LockFolder(Storage& storage, const std::string& directory);
   // Takes over the lock that LockFolder has returned for this directory.
-  void Hold(std::unique_ptr<FileLock> lock) { lock_ = std::move(lock); }
+  void AdoptLock(std::unique_ptr<FileLock> lock) { lock_ = std::move(lock); }
   // Claims the directory for this component and removes the runs that an earlier process has left there. Makes and locks the directory first, unless
   // the object holds its lock. May be called again after an error. REQUIRES: called before all methods below.
-  Status Clear();
+  Status LockAndEmpty();
 
   bool empty() const { return list_.load(std::memory_order_seq_cst) == nullptr; }
   // The runs that are published now; they stay readable after the guard is released.
-  View Look() const;
+  View PublishedRuns() const;
   // Number of times that versions were removed from memory, or were about to be, because a run has them. A reader that finds it changed since it
   // looked at a chain may have looked too early (S7).
   const std::atomic<uint64_t>& spills() const { return spills_; }
@@ -79,17 +79,19 @@ class SpilledRuns {
   Result<SpilledRun::Builder> NewRun();
   // Publishes `run`: afterwards its versions may be removed from memory. Null: they are in runs that were published before.
   void Publish(RunPointer run);
-  // Drops applied runs, then merges, handling at most `versions` versions. Calls `who_reads` when a merge begins; empty: assume readers everywhere.
-  void Tidy(Position applied, size_t versions, const std::function<SpillMerge::AnyReader()>& who_reads = nullptr);
+  // Drops applied runs, then merges, handling at most `versions` versions. Calls `reader_predicate` when a merge begins; empty: assume readers
+  // everywhere.
+  void DropAppliedAndMerge(Position applied, size_t versions,
+                           const std::function<SpillMerge::AnyReader()>& reader_predicate = nullptr);
   // Drops all runs, at the end.
   void Drop();
 
-  bool full() const { return runs() >= kMostRuns; }
+  bool full() const { return runs() >= kMaxRuns; }
   // Timestamp of the first commit in the runs. 0: there is none, or it is before `applied`, and others may be, too.
   Timestamp first(Lsn applied) const;
   // True if the earliest run may hold an unapplied commit at or before `commit`, or ends at or before `commit` and so is about to be dropped.
   // `applied`: the last commit that is applied, if only in part.
-  bool Holds(Lsn commit, Lsn applied) const;
+  bool MayHoldUnapplied(Lsn commit, Lsn applied) const;
   // Commits up to this LSN may have been removed from memory; only rises.
   Lsn through() const { return through_; }
 
@@ -108,7 +110,7 @@ class SpilledRuns {
 
   void Replace(View runs);
   const View& runs_now() const;
-  Status Merge(Position applied, size_t* versions, const std::function<SpillMerge::AnyReader()>& who_reads);
+  Status Merge(Position applied, size_t* versions, const std::function<SpillMerge::AnyReader()>& reader_predicate);
   // Finds two neighbours that are to be merged; returns the index of the earlier one.
   std::optional<size_t> FindMerge() const;
 

@@ -16,12 +16,12 @@ Position At(uint64_t commit) { return Position{Lsn{commit}, 1}; }
 
 class SpilledRunsTest : public ::testing::Test {
  protected:
-  SpilledRunsTest() { EXPECT_TRUE(runs_.Clear().ok()); }
+  SpilledRunsTest() { EXPECT_TRUE(runs_.LockAndEmpty().ok()); }
   void Publish(std::vector<SpilledVersion> versions) { runs_.Publish(RunOf(runs_, std::move(versions))); }
   std::vector<std::string> Texts() {
     ReclamationDomain::Guard guard(domain_);
     std::vector<std::string> texts;
-    for (const SpilledRuns::RunPointer& run : runs_.Look()) texts.push_back(TextOf(*run));
+    for (const SpilledRuns::RunPointer& run : runs_.PublishedRuns()) texts.push_back(TextOf(*run));
     return texts;
   }
   using Strings = std::vector<std::string>;
@@ -32,7 +32,7 @@ class SpilledRunsTest : public ::testing::Test {
   SpilledRuns runs_{"dir", RealRuntime(), *storage_, domain_};
 };
 
-TEST_F(SpilledRunsTest, WhatAnEarlierLifeHasLeftIsRemovedAndNothingElse) {
+TEST_F(SpilledRunsTest, OnlyRunsOfEarlierProcessesAreRemoved) {
   const auto make = [&](const char* name) {
     EXPECT_TRUE(storage_->Open(name, {.create = true, .writable = true}).ok()) << name;
   };
@@ -41,15 +41,15 @@ TEST_F(SpilledRunsTest, WhatAnEarlierLifeHasLeftIsRemovedAndNothingElse) {
   // Files of other kinds make the folder another component's, unless this one already owns it.
   make("old/other");
   SpilledRuns refused("old", RealRuntime(), *storage_, domain_);
-  EXPECT_EQ(refused.Clear().code(), ErrorCode::kWrongState);
+  EXPECT_EQ(refused.LockAndEmpty().code(), ErrorCode::kWrongState);
   EXPECT_EQ(*storage_->List("old"), (Strings{"other", "spill-12", "spill-7"}));
   ASSERT_TRUE(storage_->Remove("old/other").ok());
-  ASSERT_TRUE(SpilledRuns("old", RealRuntime(), *storage_, domain_).Clear().ok());
+  ASSERT_TRUE(SpilledRuns("old", RealRuntime(), *storage_, domain_).LockAndEmpty().ok());
   EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER"}));
   for (const char* const name : {"old/spill-7", "old/other", "old/spill-notes", "old/spill-", "old/spill-1x"})
     make(name);
   SpilledRuns next("old", RealRuntime(), *storage_, domain_);
-  const Status cleared = next.Clear();
+  const Status cleared = next.LockAndEmpty();
   ASSERT_TRUE(cleared.ok()) << cleared.ToString();
   EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER", "other", "spill-", "spill-1x", "spill-notes"}));
   EXPECT_TRUE(next.empty());
@@ -72,7 +72,7 @@ TEST_F(SpilledRunsTest, S9AFileThatIsNotUnderstoodIsRefusedAndNothingIsRemoved) 
     write("old/spill-1", "SPB1 and what follows");
     write("old/spill-2", each.bytes);
     SpilledRuns next("old", RealRuntime(), *storage_, domain_);
-    const Status refused = next.Clear();
+    const Status refused = next.LockAndEmpty();
     EXPECT_EQ(refused.code(), each.code);
     EXPECT_NE(refused.message().find("old/spill-2 at offset 0"), std::string_view::npos) << refused.ToString();
     EXPECT_NE(refused.message().find(each.message), std::string_view::npos) << refused.ToString();
@@ -80,7 +80,7 @@ TEST_F(SpilledRunsTest, S9AFileThatIsNotUnderstoodIsRefusedAndNothingIsRemoved) 
   }
   ASSERT_TRUE(storage_->Remove("old/spill-2").ok());
   SpilledRuns next("old", RealRuntime(), *storage_, domain_);
-  EXPECT_TRUE(next.Clear().ok());
+  EXPECT_TRUE(next.LockAndEmpty().ok());
   EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER"}));
 }
 
@@ -95,7 +95,7 @@ TEST_F(SpilledRunsTest, ALockedFolderIsAsItWasUnlessItIsCleared) {
     auto locked = SpilledRuns::LockFolder(*storage_, "old");
     ASSERT_TRUE(locked.ok()) << locked.status().ToString();
     SpilledRuns runs("old", RealRuntime(), *storage_, domain_);
-    runs.Hold(*std::move(locked));
+    runs.AdoptLock(*std::move(locked));
     EXPECT_EQ(SpilledRuns::LockFolder(*storage_, "old").status(), ErrorCode::kUnavailable);
   }
   EXPECT_EQ(*storage_->List("old"), Strings{});
@@ -103,15 +103,15 @@ TEST_F(SpilledRunsTest, ALockedFolderIsAsItWasUnlessItIsCleared) {
     auto locked = SpilledRuns::LockFolder(*storage_, "old");
     ASSERT_TRUE(locked.ok()) << locked.status().ToString();
     SpilledRuns runs("old", RealRuntime(), *storage_, domain_);
-    runs.Hold(*std::move(locked));
-    ASSERT_TRUE(runs.Clear().ok());
+    runs.AdoptLock(*std::move(locked));
+    ASSERT_TRUE(runs.LockAndEmpty().ok());
   }
   EXPECT_EQ(*storage_->List("old"), (Strings{"LOCK", "OWNER"}));
 }
 
 TEST_F(SpilledRunsTest, TwoDoNotShareADirectory) {
   SpilledRuns other("dir", RealRuntime(), *storage_, domain_);
-  const Status refused = other.Clear();
+  const Status refused = other.LockAndEmpty();
   EXPECT_EQ(refused.code(), ErrorCode::kUnavailable);
   EXPECT_NE(refused.message().find("dir/LOCK"), std::string_view::npos) << refused.ToString();
 }
@@ -125,14 +125,14 @@ TEST_F(SpilledRunsTest, RunsGoWhenTheirLastCommitIsApplied) {
   SpilledRuns::View held;
   {
     ReclamationDomain::Guard guard(domain_);
-    held = runs_.Look();
+    held = runs_.PublishedRuns();
   }
-  runs_.Tidy(At(10), 0);
+  runs_.DropAppliedAndMerge(At(10), 0);
   EXPECT_EQ(Texts(), (Strings{"a@1 b@2", "a@3"}));
-  runs_.Tidy(At(20), 0);
+  runs_.DropAppliedAndMerge(At(20), 0);
   EXPECT_EQ(Texts(), Strings{"a@3"});
   EXPECT_EQ(runs_.first(Lsn{0}), Timestamp{3});
-  runs_.Tidy(At(30), 0);
+  runs_.DropAppliedAndMerge(At(30), 0);
   EXPECT_TRUE(runs_.empty());
   EXPECT_EQ(runs_.through(), Lsn{30});
   EXPECT_EQ(TextOf(*held[0]), "a@1 b@2");  // still readable
@@ -141,23 +141,23 @@ TEST_F(SpilledRunsTest, RunsGoWhenTheirLastCommitIsApplied) {
 TEST_F(SpilledRunsTest, MergesKeepTheirNumberSmallAndDropWhatIsApplied) {
   Publish({SpilledAt("a", 1), SpilledAt("b", 2), SpilledAt("c", 5)});
   Publish({SpilledAt("a", 3), SpilledAt("b", 6), SpilledAt("d", 7)});
-  runs_.Tidy(At(30), kAll);
+  runs_.DropAppliedAndMerge(At(30), kAll);
   EXPECT_EQ(Texts(), Strings{"a@3 b@6 c@5 d@7"});
   EXPECT_EQ(runs_.merges(), 1u);
   // In small steps: the list changes only when the merge is finished.
   Publish({SpilledAt("a", 8), SpilledAt("e", 9)});
-  runs_.Tidy(At(30), 3);
+  runs_.DropAppliedAndMerge(At(30), 3);
   EXPECT_EQ(Texts().size(), 2u);
-  runs_.Tidy(At(50), 100);
+  runs_.DropAppliedAndMerge(At(50), 100);
   EXPECT_EQ(Texts(), Strings{"a@8 a@3 b@6 c@5 d@7 e@9"});  // without the commits that were applied when the merge began
   for (uint64_t t = 10; t < 400; ++t) {
     Publish({SpilledAt("x", t)});
-    runs_.Tidy(At(50), kAll);
+    runs_.DropAppliedAndMerge(At(50), kAll);
   }
   EXPECT_LE(runs_.runs(), 6u);
   EXPECT_EQ(runs_.versions(), 395u);
   EXPECT_EQ(runs_.first(Lsn{0}), Timestamp{1});
-  runs_.Tidy(At(3990), 0);
+  runs_.DropAppliedAndMerge(At(3990), 0);
   EXPECT_TRUE(runs_.empty());
 }
 
@@ -165,9 +165,9 @@ TEST_F(SpilledRunsTest, AMergeThatFailsIsGivenUp) {
   Publish({SpilledAt("a", 1)});
   Publish({SpilledAt("a", 2)});
   disk_.AddFault({.kinds = kDiskRead, .path_contains = "spill-"});
-  runs_.Tidy(At(0), kAll);
+  runs_.DropAppliedAndMerge(At(0), kAll);
   EXPECT_EQ(runs_.failed_merges(), 1u);
-  runs_.Tidy(At(0), kAll);  // no retry at once
+  runs_.DropAppliedAndMerge(At(0), kAll);  // no retry at once
   EXPECT_EQ(runs_.failed_merges(), 1u);
   disk_.RemoveAllFaults();
   EXPECT_EQ(Texts(), (Strings{"a@1", "a@2"}));

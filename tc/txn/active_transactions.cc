@@ -65,7 +65,8 @@ void ActiveTransactions::ReleaseBit(SlotId slot) {
 Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, bool writes) {
   DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   Slot& slot = slots_[id.index];
-  // A writer's flag is published before the draw, so it need not check `ahead_`: a snapshot that misses the slot is at or below the counter of then.
+  // A writer's flag is published before the draw, so it need not check `latest_passing_snapshot_`: a snapshot that misses the slot is at or below the
+  // counter of then.
   const uint64_t role = writes ? kWriter : 0;
   uint64_t timestamp;
   if (DEUT_OMITTED("L1.publish_first")) {
@@ -75,7 +76,7 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, b
   } else {
     const uint64_t bound = counter_.load(std::memory_order_seq_cst);
     DEUT_POINT("active.begin.before_publish");
-    slot.bound.store(bound | kChoosing | role, std::memory_order_seq_cst);
+    slot.bound.store(bound | kDrawing | role, std::memory_order_seq_cst);
     DEUT_POINT("active.begin.after_publish");
     if (DEUT_OMITTED("L1.draw_once")) {
       timestamp = counter_.load(std::memory_order_seq_cst);
@@ -100,15 +101,15 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, b
 bool ActiveTransactions::BecomeWriter(SlotId id, Timestamp timestamp) {
   Slot& slot = slots_[id.index];
   if (DEUT_OMITTED("L2.flag_first")) {
-    const bool passed = ahead_.load(std::memory_order_seq_cst) > timestamp.value;
+    const bool passed = latest_passing_snapshot_.load(std::memory_order_seq_cst) > timestamp.value;
     DEUT_POINT("active.writer.looked");
     slot.bound.store(timestamp.value | kWriter, std::memory_order_seq_cst);
     return !passed;
   }
-  // The flag first, then the look: TryAhead raises `ahead_` before it reads the slots, so one of the two sees the other.
+  // The flag first, then the look: TryPassingSnapshot raises `latest_passing_snapshot_` before it reads the slots, so one of the two sees the other.
   slot.bound.store(timestamp.value | kWriter, std::memory_order_seq_cst);
   DEUT_POINT("active.writer.flagged");
-  return ahead_.load(std::memory_order_seq_cst) <= timestamp.value || DEUT_OMITTED("L2.writer_looks");
+  return latest_passing_snapshot_.load(std::memory_order_seq_cst) <= timestamp.value || DEUT_OMITTED("L2.writer_looks");
 }
 
 std::optional<Timestamp> ActiveTransactions::DrawUnused(Deadline deadline) {
@@ -178,10 +179,10 @@ Timestamp ActiveTransactions::AdvanceNow() {
   return low_water();
 }
 
-Timestamp ActiveTransactions::LowWaterFor(Timestamp caller, uint64_t every) {
-  uint64_t last = advanced_for_.load(std::memory_order_relaxed);
+Timestamp ActiveTransactions::RefreshedLowWater(Timestamp caller, uint64_t every) {
+  uint64_t last = last_round_caller_.load(std::memory_order_relaxed);
   if (caller.value < last + every && last != 0) return low_water();
-  if (!advanced_for_.compare_exchange_strong(last, caller.value, std::memory_order_relaxed)) return low_water();
+  if (!last_round_caller_.compare_exchange_strong(last, caller.value, std::memory_order_relaxed)) return low_water();
   return AdvanceNow();
 }
 
@@ -192,7 +193,7 @@ std::optional<Readers> ActiveTransactions::RoundForReaders() {
   std::vector<uint64_t> points = {proposed_.load(std::memory_order_seq_cst),
                                   low_water_.load(std::memory_order_seq_cst)};
   ForEachBound([&](uint64_t bound, uint64_t flags) {
-    if ((flags & kChoosing) != 0 && !DEUT_OMITTED("S6.choosing")) {
+    if ((flags & kDrawing) != 0 && !DEUT_OMITTED("S6.choosing")) {
       from = std::min(from, bound);
     } else if (!DEUT_OMITTED("S6.registered")) {
       points.push_back(bound);

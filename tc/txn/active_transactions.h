@@ -1,8 +1,8 @@
 // ActiveTransactions: the timestamp counter, the slots of open transactions and snapshots, and low-water (rules L1, L2, S2, D3).
 //
 // Words. `counter_`: the next timestamp. A slot's `bound`: 0 = free; else first a lower bound of its transaction's timestamp, then the timestamp,
-//   with a flag if the transaction writes. A snapshot's bound is the timestamp below which it reads. `proposed_`, `low_water_`, `ahead_` only
-//   rise.
+//   with a flag if the transaction writes. A snapshot's bound is the timestamp below which it reads. `proposed_`, `low_water_`,
+//   `latest_passing_snapshot_` only rise.
 // L1 begin:      slot.bound = counter; ts = counter++; slot.bound = ts.           (publish, then draw)
 //    round:      c = counter; L = min(c, all slots).                              (counter first, then slots)
 //    In the total order either the round sees the slot, or the slot was published after the round had read the counter, and then
@@ -100,7 +100,9 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   // already, and the transaction must end without a write.
   [[nodiscard]] bool BecomeWriter(SlotId slot, Timestamp timestamp);
   // A metric: the highest timestamp of a snapshot that has passed a transaction.
-  Timestamp ahead() const { return Timestamp{ahead_.load(std::memory_order_seq_cst)}; }
+  Timestamp latest_passing_snapshot() const {
+    return Timestamp{latest_passing_snapshot_.load(std::memory_order_seq_cst)};
+  }
   void End(SlotId slot);
   // A timestamp that no transaction has. Nothing: no slot is free, or no reservation covers it (D3).
   std::optional<Timestamp> DrawUnused(Deadline deadline);
@@ -113,7 +115,7 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   Timestamp AdvanceNow() override;
   // Returns low-water. First runs a round, if the caller's timestamp is at least `every` above that of the caller for which the last round was run
   // here. So a transaction that is open for long costs one round per `every` timestamps.
-  Timestamp LowWaterFor(Timestamp caller, uint64_t every);
+  Timestamp RefreshedLowWater(Timestamp caller, uint64_t every);
   // Runs a round and returns the readers. The result also holds for later readers: the readers of each result lie within those of the results
   // before, so a result may be used for long (S6). Nothing if another round is in flight.
   std::optional<Readers> RoundForReaders();
@@ -132,10 +134,10 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
 
  private:
   // Flags in a slot's bound: a lower bound of a timestamp being drawn; the transaction writes, or has declared that it will; a snapshot's.
-  static constexpr uint64_t kChoosing = uint64_t{1} << 63;
+  static constexpr uint64_t kDrawing = uint64_t{1} << 63;
   static constexpr uint64_t kWriter = uint64_t{1} << 62;
   static constexpr uint64_t kSnapshot = uint64_t{1} << 61;
-  static constexpr uint64_t kBoundFlags = kChoosing | kWriter | kSnapshot;
+  static constexpr uint64_t kBoundFlags = kDrawing | kWriter | kSnapshot;
 
   struct alignas(64) Slot {
     std::atomic<uint64_t> bound{0};
@@ -153,14 +155,14 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   // Begins a snapshot at the present `proposed_`, if that is above `min_timestamp`.
   Result<std::optional<Begun>> TrySnapshot(Timestamp min_timestamp);
   // L2, ahead. Nothing if another round is in flight, or a transaction is in the way: then `*in_the_way` is the lower bound of the first one.
-  Result<std::optional<Begun>> TryAhead(Timestamp min_timestamp, uint64_t* in_the_way);
+  Result<std::optional<Begun>> TryPassingSnapshot(Timestamp min_timestamp, uint64_t* in_the_way);
   Result<Begun> WaitForSnapshot(Timestamp min_timestamp, Deadline deadline);
   // The lowest bound of a slot that a snapshot may not pass: neither a snapshot nor a long open transaction that has only read. REQUIRES: the
   // caller has set `round_`.
   uint64_t FirstInTheWay() const;
   // True if no such slot is below `snapshot`.
   bool MayPass(uint64_t snapshot) const { return FirstInTheWay() >= snapshot; }
-  void NoteAges();
+  void SampleCounterForAges();
   // Runs a round. REQUIRES: the caller has set `round_`. Returns the counter, which it reads first.
   uint64_t Round();
 
@@ -170,20 +172,21 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   alignas(64) std::atomic<uint64_t> proposed_;
   std::atomic<uint64_t> low_water_;
   std::atomic<uint32_t> round_{0};
-  std::atomic<uint64_t> advanced_for_{0};  // timestamp of the caller for which LowWaterFor ran its last round
-  // One of the threads that wait for a snapshot leads: it runs the rounds. The others wait on `advanced_`, which is bumped when they may go on,
-  // because `proposed_` or `passable_` has risen. `passable_`: the lowest bound that a snapshot may not pass, as the leader found it last.
-  std::atomic<uint32_t> polling_{0};
-  std::atomic<uint64_t> passable_{0};
-  std::atomic<uint32_t> advanced_{0};
+  std::atomic<uint64_t> last_round_caller_{0};  // its timestamp, when RefreshedLowWater last ran a round
+  // One of the threads that wait for a snapshot leads: it runs the rounds. The others wait on `wake_word_`, which is bumped when they may go on,
+  // because `proposed_` or `passable_below_` has risen. `passable_below_`: the lowest bound that a snapshot may not pass, as the leader found it
+  // last.
+  std::atomic<uint32_t> has_leader_{0};
+  std::atomic<uint64_t> passable_below_{0};
+  std::atomic<uint32_t> wake_word_{0};
   // Used by the thread that has set `round_`. A transaction with a timestamp below `long_open_below_` has been open for at least pass_readers_after.
   uint64_t long_open_below_ = 0;
-  uint64_t noted_counter_ = 0;
-  MonotonicTime noted_at_{};
+  uint64_t sampled_counter_ = 0;
+  MonotonicTime sampled_at_{};
   Readers readers_;  // the last result of RoundForReaders; used by the thread that has set `round_`
   std::atomic<uint64_t> oldest_{0};
   std::atomic<int64_t> oldest_since_{0};
-  alignas(64) std::atomic<uint64_t> ahead_{0};  // seldom changes; each writer loads it
+  alignas(64) std::atomic<uint64_t> latest_passing_snapshot_{0};  // seldom changes; each writer loads it
   const uint32_t words_;
   std::unique_ptr<std::atomic<uint64_t>[]> claimed_;  // bitmap of claimed slots
   std::unique_ptr<Slot[]> slots_;

@@ -242,7 +242,7 @@ TEST_F(ReadersTest, OneRoundAtATime) {
 }
 
 // A slot shows a lower bound until its timestamp is stored: every timestamp from that bound on may be read.
-TEST_F(ReadersTest, WhoIsDrawingATimestampMayReadAllBehindItsBound) {
+TEST_F(ReadersTest, TransactionThatDrawsMayReadAllAboveItsBound) {
   const auto t100 = Begin();
   std::optional<Readers> readers;
   bool nested = false;

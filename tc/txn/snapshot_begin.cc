@@ -44,17 +44,17 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TrySnapshot
   return std::optional<Begun>({id, Timestamp{x}});
 }
 
-void ActiveTransactions::NoteAges() {
+void ActiveTransactions::SampleCounterForAges() {
   const MonotonicTime now = runtime_.Now();
-  if (noted_counter_ != 0 && now - noted_at_ < options_.pass_readers_after) return;
+  if (sampled_counter_ != 0 && now - sampled_at_ < options_.pass_readers_after) return;
   // Transactions that had begun when the counter was noted have been open since then, hence for at least pass_readers_after.
-  long_open_below_ = noted_counter_;
-  noted_counter_ = counter_.load(std::memory_order_seq_cst);
-  noted_at_ = now;
+  long_open_below_ = sampled_counter_;
+  sampled_counter_ = counter_.load(std::memory_order_seq_cst);
+  sampled_at_ = now;
 }
 
-Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Timestamp min_timestamp,
-                                                                              uint64_t* in_the_way) {
+Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryPassingSnapshot(Timestamp min_timestamp,
+                                                                                        uint64_t* in_the_way) {
   if (round_.exchange(1, std::memory_order_seq_cst) != 0) return std::optional<Begun>();
   struct Release {
     ~Release() { round.store(0, std::memory_order_seq_cst); }
@@ -62,19 +62,20 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Ti
   } const release{round_};
   Round();
   if (proposed_.load(std::memory_order_seq_cst) > min_timestamp.value) return std::optional<Begun>();
-  NoteAges();
+  SampleCounterForAges();
   *in_the_way = FirstInTheWay();
   // S6: a member of A, so that no version it reads has been unlinked early.
   uint64_t r = min_timestamp.value + 1;
   if (!DEUT_OMITTED("L2.ahead_rounds_up")) r = readers_.RoundUp(r);
   if (r > counter_.load(std::memory_order_seq_cst)) return std::optional<Begun>();
   if (options_.reserved_below && r > options_.reserved_below().value) return std::optional<Begun>();  // D3
-  // Checked before `ahead_` is raised, so that no transaction loses to a snapshot that does not begin.
+  // Checked before `latest_passing_snapshot_` is raised, so that no transaction loses to a snapshot that does not begin.
   if (*in_the_way < r) return std::optional<Begun>();
   DEUT_ASSIGN_OR_RETURN(const SlotId id, Claim());
   DEUT_POINT("active.snapshot.may_pass");
-  // Raised before the slots are checked again. A writer sets its flag before it loads `ahead_` (BecomeWriter), so one of the two sees the other.
-  RaiseTo(ahead_, r);
+  // Raised before the slots are checked again. A writer sets its flag before it loads `latest_passing_snapshot_` (BecomeWriter), so one of the two
+  // sees the other.
+  RaiseTo(latest_passing_snapshot_, r);
   DEUT_POINT("active.snapshot.ahead_published");
   if (!MayPass(r) && !DEUT_OMITTED("L2.look_after_ahead")) {
     ReleaseBit(id);
@@ -87,28 +88,28 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryAhead(Ti
 Result<ActiveTransactions::Begun> ActiveTransactions::WaitForSnapshot(Timestamp min_timestamp, Deadline deadline) {
   bool leads = false;
   const auto news = [&] {
-    advanced_.fetch_add(1, std::memory_order_seq_cst);
-    runtime_.WakeAll(advanced_);
+    wake_word_.fetch_add(1, std::memory_order_seq_cst);
+    runtime_.WakeAll(wake_word_);
   };
   const auto leave = [&] {
     // Wakes the other waiting threads, one of which takes the lead.
     if (!leads) return;
-    polling_.store(0, std::memory_order_seq_cst);
+    has_leader_.store(0, std::memory_order_seq_cst);
     news();
   };
   uint64_t told = 0;
   // L2: the leader may wait for its whole deadline for a timestamp that an open writer is below, while nothing blocks snapshots that want less. So it
-  // publishes `passable_`, below which the others begin by themselves.
+  // publishes `passable_below_`, below which the others begin by themselves.
   const auto may_pass = [&] {
     return leads ||
-           (min_timestamp.value < passable_.load(std::memory_order_seq_cst) && !DEUT_OMITTED("L2.others_pass"));
+           (min_timestamp.value < passable_below_.load(std::memory_order_seq_cst) && !DEUT_OMITTED("L2.others_pass"));
   };
   for (;;) {
-    const uint32_t seen = advanced_.load(std::memory_order_seq_cst);
-    if (!leads) leads = polling_.exchange(1, std::memory_order_seq_cst) == 0;
+    const uint32_t seen = wake_word_.load(std::memory_order_seq_cst);
+    if (!leads) leads = has_leader_.exchange(1, std::memory_order_seq_cst) == 0;
     Result<std::optional<Begun>> begun = std::optional<Begun>();
-    uint64_t in_the_way = passable_.load(std::memory_order_seq_cst);
-    if (may_pass()) begun = TryAhead(min_timestamp, &in_the_way);
+    uint64_t in_the_way = passable_below_.load(std::memory_order_seq_cst);
+    if (may_pass()) begun = TryPassingSnapshot(min_timestamp, &in_the_way);
     if (begun.ok() && !*begun) begun = TrySnapshot(min_timestamp);
     if (!begun.ok() || *begun) {
       leave();
@@ -122,12 +123,12 @@ Result<ActiveTransactions::Begun> ActiveTransactions::WaitForSnapshot(Timestamp 
                         " yet: the oldest open transaction is ", oldest().value);
     }
     if (leads) {
-      const bool more_pass = passable_.exchange(in_the_way, std::memory_order_seq_cst) < in_the_way;
+      const bool more_pass = passable_below_.exchange(in_the_way, std::memory_order_seq_cst) < in_the_way;
       if (std::exchange(told, proposed().value) != proposed().value || more_pass) news();
       DEUT_POINT("active.snapshot.leads");
       runtime_.SleepUntil(std::min<MonotonicTime>(deadline, now + kBetweenRounds));
     } else {
-      runtime_.Wait(advanced_, seen, may_pass() ? std::min<Deadline>(deadline, now + kBetweenTries) : deadline);
+      runtime_.Wait(wake_word_, seen, may_pass() ? std::min<Deadline>(deadline, now + kBetweenTries) : deadline);
     }
   }
 }

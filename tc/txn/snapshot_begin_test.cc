@@ -66,7 +66,7 @@ TEST_F(SnapshotBeginTest, L2NoSnapshotPassesAWriter) {
     active->End(mine.slot);
     EXPECT_EQ(active->BeginSnapshot(mine.timestamp, deut::tc::At(milliseconds(30))).status().code(),
               ErrorCode::kDeadlineExceeded);
-    EXPECT_EQ(active->ahead(), Timestamp{0}) << "nobody loses to a snapshot that has not begun";
+    EXPECT_EQ(active->latest_passing_snapshot(), Timestamp{0}) << "nobody loses to a snapshot that has not begun";
     active->End(writer.slot);
     active->End(Snapshot(mine.timestamp).slot);
   }

@@ -119,7 +119,7 @@ class TransactionRecord : public FromPool {
   }
 
   // True if it has posted nothing and published no key, so that nothing has to be unlinked. Called by the owner only.
-  bool left_nothing() const { return posted.empty() && write_set() == nullptr; }
+  bool nothing_published() const { return posted.empty() && write_set() == nullptr; }
   // Memory of the record, with its write set if that exists.
   size_t bytes() const {
     const WriteSet* const writes = write_set();

@@ -61,7 +61,7 @@ TEST_F(LogDirectoryTest, ItsLockIsHeldAsLongAsItIsOpen) {
   EXPECT_TRUE(LogDirectory::Open(*storage_, "/tc").ok());
 }
 
-TEST_F(LogDirectoryTest, WhatIsNoneIsRefused) {
+TEST_F(LogDirectoryTest, OtherDirectoryIsRefused) {
   (void)Refusal("/nowhere", ErrorCode::kNotFound);
   EXPECT_THAT(Refusal("/tc", ErrorCode::kInvalidArgument), HasSubstr("not the directory of a transaction component"));
   ASSERT_TRUE(storage_->CreateDirectory("/store/tc").ok());

@@ -77,7 +77,7 @@ TEST_F(VerifyTest, ALogInUseIsRefused) {
   EXPECT_THAT(refused.ToString(), EndsWith("; stop the transaction component first"));
 }
 
-TEST_F(VerifyTest, WhatIsNoLogDirectoryIsRefused) {
+TEST_F(VerifyTest, OtherDirectoryIsRefused) {
   EXPECT_TRUE(VerifyLog(disk_.storage(), "/nowhere", {}).status() == ErrorCode::kNotFound);
   ASSERT_TRUE(disk_.storage().CreateDirectory("/store/tc").ok());
   const Status refused = VerifyLog(disk_.storage(), "/store", {}).status();
@@ -289,7 +289,7 @@ TEST_F(VerifyTest, AFlippedBitAnywhere) {
   EXPECT_EQ(ReportText(Look()), ReportText(before));
 }
 
-TEST(VerifyChangesNothing, WhateverItFinds) {
+TEST(VerifyChangesNothing, OnAnyDamage) {
   FaultyDisk disk(RealRuntime(), 1);
   const std::unique_ptr<Storage> storage = disk.Mount();
   RecoveredLog recovered;

@@ -42,7 +42,7 @@ TEST(VerifyTextTest, AWholeLog) {
   EXPECT_THAT(text, EndsWith("\ntc verify: clean, 4 commits, 7 updates in 5 blocks, 2 segments, 1 lives\n"));
 }
 
-TEST(VerifyTextTest, WhatAStartWillDoAboutTheTail) {
+TEST(VerifyTextTest, ReportSaysHowAStartTreatsTheTail) {
   LogReport report = Whole();
   report.counts.behind_blocks = 2;
   report.counts.behind_bytes = 8192;

@@ -1,4 +1,4 @@
-#include "tc/mvcc/pager.h"
+#include "tc/mvcc/value_evictor.h"
 
 #include <algorithm>
 #include <functional>
@@ -16,13 +16,13 @@ constexpr size_t kPerRound = 16 << 10;
 
 }  // namespace
 
-void Pager::Add(Lsn commit, RecordEntry* entry, uint32_t value_bytes) {
-  if (!options_.excess || value_bytes < kLeastPagedOut) return;
+void ValueEvictor::Add(Lsn commit, RecordEntry* entry, uint32_t value_bytes) {
+  if (!options_.excess || value_bytes < kMinPagedOutBytes) return;
   queue_.push_back({commit, entry});
   queued_.store(queue_.size(), std::memory_order_relaxed);
 }
 
-bool Pager::TakeBatch(Lsn collected, Lsn durable, size_t most) {
+bool ValueEvictor::TakeBatch(Lsn collected, Lsn durable, size_t most) {
   batch_.clear();
   while (!queue_.empty() && batch_.size() < most) {
     const Queued& next = queue_.front();
@@ -39,7 +39,7 @@ bool Pager::TakeBatch(Lsn collected, Lsn durable, size_t most) {
   return !batch_.empty();
 }
 
-uint64_t Pager::Run(Lsn collected) {
+uint64_t ValueEvictor::Run(Lsn collected) {
   while (!queue_.empty() && queue_.front().commit <= collected && !DEUT_OMITTED("S9.page_out_collected"))
     queue_.pop_front();
   uint64_t freed = 0;
@@ -54,7 +54,7 @@ uint64_t Pager::Run(Lsn collected) {
       const PagedOut paged = PageOut(*batch_[i].entry, durable, domain_);
       freed += paged.bytes;
       versions_.fetch_add(paged.versions, std::memory_order_relaxed);
-      if (paged.again) queue_.push_back(batch_[i]);
+      if (paged.retry_later) queue_.push_back(batch_[i]);
     }
   }
   queued_.store(queue_.size(), std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// Which values leave memory when, and which queued entries the pager drops (S9).
-#include "tc/mvcc/pager.h"
+// Which values leave memory when, and which queued entries the value evictor drops (S9).
+#include "tc/mvcc/value_evictor.h"
 
 #include <string>
 #include <vector>
@@ -12,11 +12,11 @@
 namespace deut::tc {
 namespace {
 
-class PagerTest : public ::testing::Test {
+class ValueEvictorTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kBytes = 1000;
 
-  ~PagerTest() override {
+  ~ValueEvictorTest() override {
     ReclamationDomain::Guard guard(domain);
     for (TransactionRecord* transaction : transactions) transaction->DropReference(domain);
   }
@@ -35,7 +35,7 @@ class PagerTest : public ::testing::Test {
     version->SetPlace(Lsn{lsn});
     transaction->FinishCommit(Lsn{lsn});
     transaction->set_collected();
-    pager.Add(Lsn{lsn}, entry, bytes);
+    evictor.Add(Lsn{lsn}, entry, bytes);
   }
   // Number of paged-out versions of the key.
   int Paged(const std::string& key) {
@@ -51,66 +51,66 @@ class PagerTest : public ::testing::Test {
   ReclamationDomain domain;
   RecordTable table{domain, 4};
   std::vector<TransactionRecord*> transactions;
-  Pager pager{{.excess = [this] { return excess; }, .durable = [this] { return durable; }}, domain};
+  ValueEvictor evictor{{.excess = [this] { return excess; }, .durable = [this] { return durable; }}, domain};
 };
 
-TEST_F(PagerTest, NothingLeavesWithinTheShare) {
+TEST_F(ValueEvictorTest, NothingLeavesWithinTheShare) {
   Commit("a", 10);
-  EXPECT_FALSE(pager.pressed());
-  EXPECT_EQ(pager.Run(Lsn{0}), 0u);
+  EXPECT_FALSE(evictor.pressed());
+  EXPECT_EQ(evictor.Run(Lsn{0}), 0u);
   EXPECT_EQ(Paged("a"), 0);
-  EXPECT_GT(pager.bytes(), 0u);
+  EXPECT_GT(evictor.bytes(), 0u);
 }
 
-TEST_F(PagerTest, AllOfItLeavesWhereThatIsNotEnough) {
+TEST_F(ValueEvictorTest, AllOfItLeavesWhereThatIsNotEnough) {
   Commit("a", 10);
   Commit("b", 20);
   Commit("a", 30);
-  Commit("small", 40, kLeastPagedOut - 1);
+  Commit("small", 40, kMinPagedOutBytes - 1);
   excess = 100 * kBytes;
-  EXPECT_TRUE(pager.pressed());
-  EXPECT_EQ(pager.Run(Lsn{0}), 3u * kBytes);
+  EXPECT_TRUE(evictor.pressed());
+  EXPECT_EQ(evictor.Run(Lsn{0}), 3u * kBytes);
   EXPECT_EQ(Paged("a"), 2);
   EXPECT_EQ(Paged("b"), 1);
   EXPECT_EQ(Paged("small"), 0);
-  EXPECT_EQ(pager.versions(), 3u);
-  EXPECT_EQ(pager.bytes(), 0u);
-  EXPECT_EQ(pager.Run(Lsn{0}), 0u);
+  EXPECT_EQ(evictor.versions(), 3u);
+  EXPECT_EQ(evictor.bytes(), 0u);
+  EXPECT_EQ(evictor.Run(Lsn{0}), 0u);
 }
 
-// The pager takes entries in batches: beyond the batch that ends the excess nothing is paged out.
-TEST_F(PagerTest, TheFirstOnesLeaveFirst) {
+// The value evictor takes entries in batches: beyond the batch that ends the excess nothing is paged out.
+TEST_F(ValueEvictorTest, TheFirstOnesLeaveFirst) {
   constexpr int kMany = 1000;
   for (int i = 0; i < kMany; ++i) Commit("k" + std::to_string(i), static_cast<uint64_t>(10 + i));
   excess = kBytes;
-  EXPECT_GE(pager.Run(Lsn{0}), kBytes);
+  EXPECT_GE(evictor.Run(Lsn{0}), kBytes);
   EXPECT_EQ(Paged("k0"), 1);
   EXPECT_EQ(Paged("k999"), 0);
 }
 
-TEST_F(PagerTest, WhatIsNotDurableWaits) {
+TEST_F(ValueEvictorTest, CommitThatIsNotDurableWaits) {
   Commit("a", 10);
   Commit("b", 20);
   excess = 100 * kBytes;
   durable = Lsn{20};
-  EXPECT_EQ(pager.Run(Lsn{0}), kBytes);
+  EXPECT_EQ(evictor.Run(Lsn{0}), kBytes);
   EXPECT_EQ(Paged("a"), 1);
   EXPECT_EQ(Paged("b"), 0);
   durable = Lsn{21};
-  EXPECT_EQ(pager.Run(Lsn{0}), kBytes);
+  EXPECT_EQ(evictor.Run(Lsn{0}), kBytes);
   EXPECT_EQ(Paged("b"), 1);
 }
 
-// The entries of collected commits may have been freed: the pager does not touch them.
-TEST_F(PagerTest, WhatIsCollectedIsForgotten) {
+// The entries of collected commits may have been freed: the value evictor does not touch them.
+TEST_F(ValueEvictorTest, CollectedCommitIsForgotten) {
   Commit("a", 10);
   Commit("b", 20);
   Commit("c", 30);
-  EXPECT_EQ(pager.Run(Lsn{20}), 0u);
-  const uint64_t one = pager.bytes();
+  EXPECT_EQ(evictor.Run(Lsn{20}), 0u);
+  const uint64_t one = evictor.bytes();
   EXPECT_GT(one, 0u);
   excess = 100 * kBytes;
-  EXPECT_EQ(pager.Run(Lsn{20}), kBytes);
+  EXPECT_EQ(evictor.Run(Lsn{20}), kBytes);
   EXPECT_EQ(Paged("a") + Paged("b"), 0);
   EXPECT_EQ(Paged("c"), 1);
 }

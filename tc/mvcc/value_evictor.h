@@ -1,11 +1,11 @@
-// Pager: pages out values of folded commits when pinned memory exceeds its share of the budget (rule S9), in the order of the commits.
+// ValueEvictor: pages out values of folded commits when pinned memory exceeds its share of the budget (rule S9), in the order of the commits.
 //
 // Add queues a folded commit's entry once for each value worth it. The entry exists while the commit is not collected (folded_commit.h). Run drops
 //   collected commits from the front of the queue without touching their entries. Commits arrive in ascending order within a fold, and nearly so
 //   from fold to fold. A version that cannot be paged out now (page_out.h) is queued again, at the end.
 // Thread-safety: Add and Run by the collector's thread, Run with guards of its own; pressed and the figures by any. Ownership: none of the entries.
-#ifndef TC_MVCC_PAGER_H_
-#define TC_MVCC_PAGER_H_
+#ifndef TC_MVCC_VALUE_EVICTOR_H_
+#define TC_MVCC_VALUE_EVICTOR_H_
 
 #include <atomic>
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace deut::tc {
 
-class Pager {
+class ValueEvictor {
  public:
   struct Options {
     // Pinned bytes that should leave memory now. Empty: nothing is paged out.
@@ -29,14 +29,14 @@ class Pager {
     std::function<Lsn()> durable;
   };
 
-  Pager(const Options& options, ReclamationDomain& domain) : options_(options), domain_(domain) {}
+  ValueEvictor(const Options& options, ReclamationDomain& domain) : options_(options), domain_(domain) {}
 
   // True if pinned memory exceeds its share.
   bool pressed() const { return options_.excess && options_.excess() != 0; }
   // A version of `commit` with a value of `value_bytes` is in the entry's chain. Ignores values that are too small.
   void Add(Lsn commit, RecordEntry* entry, uint32_t value_bytes);
-  // Pages out while there is an excess, at most kPerRound (pager.cc) entries. Returns the bytes freed. REQUIRES: all commits up to `collected` are
-  // collected.
+  // Pages out while there is an excess, at most kPerRound (value_evictor.cc) entries. Returns the bytes freed. REQUIRES: all commits up to
+  // `collected` are collected.
   uint64_t Run(Lsn collected);
 
   // Memory of the queue itself.
@@ -65,4 +65,4 @@ class Pager {
 
 }  // namespace deut::tc
 
-#endif  // TC_MVCC_PAGER_H_
+#endif  // TC_MVCC_VALUE_EVICTOR_H_
