@@ -152,7 +152,7 @@ end:
   :: atomic { step[me] == STORED -> committed[me] = 1; step[me] = COMMITTED }  // code: tc/txn/transaction_record.h TransactionRecord::FinishCommit
 #endif
   :: atomic { step[me] == COMMITTED -> bound[me] = 0; step[me] = WAITING }  // code: tc/record_manager/commit_path.cc CommitPath::Finish
-  // code: tc/record_manager/commit_path.cc CommitPath::WaitAcknowledged; tc/redo_log/durable_wait.h DurableWait::Wait; protocol/one_shot_workers.cc OneShotWorkers::AcknowledgeLocked; protocol/unacknowledged.cc Unacknowledged::Take
+  // code: tc/record_manager/commit_path.cc CommitPath::WaitAcknowledged; tc/redo_log/blocking_durability_wait.h BlockingDurabilityWait::Wait; protocol/one_shot_workers.cc OneShotWorkers::AcknowledgeLocked; protocol/unacknowledged.cc Unacknowledged::Take
   :: atomic { step[me] == WAITING &&
 #if !defined(OMIT_D1_wait_own)
               place[me] <= durable &&
@@ -175,9 +175,9 @@ end:
   do
   // The log thread takes what is filled, in order.
 #if defined(OMIT_D4_filled)
-  :: atomic { durable < tail -> durable++; whole[durable] = filled[durable] }  // code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions
+  :: atomic { durable < tail -> durable++; whole[durable] = filled[durable] }  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
 #else
-  :: atomic { durable < tail && filled[durable + 1] -> durable++ }  // code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions
+  :: atomic { durable < tail && filled[durable + 1] -> durable++ }  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
 #endif
   :: atomic { requested > reserved ->  // code: tc/redo_log/timestamp_reservation.cc TimestampReservation::OnDurable
        for (t : 1 .. LOG - 1) {
@@ -253,7 +253,7 @@ end:
 #if defined(OMIT_D3_restart_above)
          :: t <= durable
 #else
-         :: t <= durable -> counter = MAX(reservation[t], counter)  // code: tc/redo_log/redo_log.cc RedoLog::Open, RedoLog::StartLife
+         :: t <= durable -> counter = MAX(reservation[t], counter)  // code: tc/redo_log/redo_log.cc RedoLog::Open, RedoLog::StartWriting
 #endif
          :: t > durable -> reservation[t] = 0; filled[t] = 0
          fi

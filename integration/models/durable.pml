@@ -40,7 +40,7 @@ inline report() {
 }
 
 inline move_durable(to) {
-  // code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions
+  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
   atomic {
     durable = (to > durable -> to : durable);
     for (k : 0 .. durable - 1) {
@@ -57,7 +57,7 @@ proctype Write(byte b) {
   fi
 }
 
-// code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions
+// code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
 #define TAKE(n) atomic { device[n] != IN_FLIGHT && !completed[n] -> completed[n] = 1; b = n; good = (device[n] == WRITTEN) }
 
 proctype Helper() {

@@ -125,7 +125,7 @@ session:
        has_applied = applied[asked];
        has_durable = log_durable[asked]
      };
-     // code: tc/dc_link/link_thread.cc LinkThread::Compare, LinkThread::LookAndBegin; tc/redo_log/redo_log.cc RedoLog::Begin
+     // code: tc/dc_link/link_thread.cc LinkThread::Compare, LinkThread::InquireAndBeginLog; tc/redo_log/redo_log.cc RedoLog::Begin
      atomic {  // code: tc/dc_link/peer_check.cc CheckPeer, CheckHistory, DurableBeyond
        right = (has_applied <= LIMIT);
        if
@@ -195,7 +195,7 @@ session:
        i = 0;
        tell_durable(t, d)
      }
-  :: atomic {  // code: tc/dc_link/shipper.cc Shipper::TellDurable; dc/server/apply_stream.cc ApplyStream::Apply; dc/server/state_keeper.cc StateKeeper::NoteLogDurable
+  :: atomic {  // code: tc/dc_link/shipper.cc Shipper::SendDurableLsn; dc/server/apply_stream.cc ApplyStream::Apply; dc/server/state_keeper.cc StateKeeper::NoteLogDurable
        led_to[t] == d && obeyed[d] == mine && !frozen[d] && log_durable[d] < end[t] -> tell_durable(t, d)
      }
   :: atomic {  // code: tc/dc_link/dc_gate.cc DcGate::OpenableLocked

@@ -67,7 +67,7 @@ inline publish() {
 }
 
 inline lost(number) {
-  atomic {  // code: tc/dc_link/dc_gate.cc DcGate::Interrupts, DcGate::Lost, DcGate::LostLocked, DcGate::PublishLocked
+  atomic {  // code: tc/dc_link/dc_gate.cc DcGate::ReportIfLost, DcGate::Lost, DcGate::LostLocked, DcGate::PublishLocked
     if
     :: live && session == number -> live = 0; publish()
     :: else

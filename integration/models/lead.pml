@@ -33,22 +33,22 @@ inline leave() { atomic { inside-- } }  // model: ends that
 
 inline wake_up() {
   do
-  :: atomic { state == AWAKE || state == WANTED -> break }  // code: tc/redo_log/log_signal.h LogSignal::WakeUp
-  :: atomic { state == LED -> state = WANTED; break }  // code: tc/redo_log/log_signal.h LogSignal::WakeUp
-  :: atomic { state == IDLE || state == LINGERING || state == IN_REAP -> state = AWAKE; break }  // code: tc/redo_log/log_signal.h LogSignal::WakeUp
+  :: atomic { state == AWAKE || state == WANTED -> break }  // code: tc/redo_log/writer_role.h WriterRole::WakeUp
+  :: atomic { state == LED -> state = WANTED; break }  // code: tc/redo_log/writer_role.h WriterRole::WakeUp
+  :: atomic { state == IDLE || state == LINGERING || state == IN_REAP -> state = AWAKE; break }  // code: tc/redo_log/writer_role.h WriterRole::WakeUp
   od
 }
 
 inline answer() {
-  atomic { taken = stack; stack = 0 };  // code: tc/redo_log/durability_waiters.cc DurabilityWaiters::CollectAndAnswer
+  atomic { taken = stack; stack = 0 };  // code: tc/redo_log/durability_queue.cc DurabilityQueue::CollectAndAnswer
   // The heap goes with the role.
-  atomic { heap = heap | taken; told = told | (heap & durable); heap = heap & ~durable; taken = 0 }  // code: tc/redo_log/durability_waiters.cc DurabilityWaiters::CollectAndAnswer
+  atomic { heap = heap | taken; told = told | (heap & durable); heap = heap & ~durable; taken = 0 }  // code: tc/redo_log/durability_queue.cc DurabilityQueue::CollectAndAnswer
 }
 byte heap;
 
 inline append() {
   atomic { published = published | MINE };  // code: tc/redo_log/log_ring.h LogRing::Append
-  atomic { seen = state };  // code: tc/redo_log/log_signal.h LogSignal::NotifyAppended
+  atomic { seen = state };  // code: tc/redo_log/writer_role.h WriterRole::NotifyAppended
   if
   :: seen == IDLE -> wake_up()
   :: else
@@ -59,23 +59,23 @@ inline append() {
 inline lead() {
   enter();
   atomic { mine = published & ~consumed; consumed = consumed | mine };  // code: tc/redo_log/log_writer.cc LogWriter::LeadOneBlock
-  atomic { durable = durable | mine; mine = 0 };  // code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions
+  atomic { durable = durable | mine; mine = 0 };  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
 #if !defined(OMIT_leader_answers)
   answer();
 #endif
   leave();
   if
-  :: atomic { state == LED -> state = LINGERING }  // code: tc/redo_log/log_signal.h LogSignal::EndLead
+  :: atomic { state == LED -> state = LINGERING }  // code: tc/redo_log/writer_role.h WriterRole::EndLead
 #if defined(OMIT_hand_over)
-  :: atomic { state == WANTED -> state = LINGERING }  // code: tc/redo_log/log_signal.h LogSignal::EndLead
+  :: atomic { state == WANTED -> state = LINGERING }  // code: tc/redo_log/writer_role.h WriterRole::EndLead
 #else
-  :: atomic { state == WANTED -> state = AWAKE }  // code: tc/redo_log/log_signal.h LogSignal::EndLead
+  :: atomic { state == WANTED -> state = AWAKE }  // code: tc/redo_log/writer_role.h WriterRole::EndLead
 #endif
   fi
 }
 
 inline await() {
-  atomic { told & MINE };  // code: tc/redo_log/durable_wait.h DurableWait::Wait
+  atomic { told & MINE };  // code: tc/redo_log/blocking_durability_wait.h BlockingDurabilityWait::Wait
   assert(durable & MINE)
 }
 
@@ -83,9 +83,9 @@ proctype Committer(byte me) {
   byte seen, mine, taken;
   append();
   if
-  :: atomic { state == LINGERING -> state = LED };  // code: tc/redo_log/log_signal.h LogSignal::TryLead
+  :: atomic { state == LINGERING -> state = LED };  // code: tc/redo_log/writer_role.h WriterRole::TryLead
      lead()
-  :: atomic { state != LINGERING }  // code: tc/redo_log/log_signal.h LogSignal::TryLead
+  :: atomic { state != LINGERING }  // code: tc/redo_log/writer_role.h WriterRole::TryLead
   fi;
   if
   :: atomic { durable & MINE }  // code: tc/redo_log/log_writer.cc LogWriter::Lead
@@ -132,13 +132,13 @@ proctype Lazy(byte me) {
 // Comes back with the role.
 inline return_awake() {
   do
-  :: atomic { state == AWAKE -> break }  // code: tc/redo_log/log_signal.h LogSignal::Return
-  :: atomic { found && (state == IDLE || state == LINGERING) -> state = AWAKE; break }  // code: tc/redo_log/log_signal.h LogSignal::Return
+  :: atomic { state == AWAKE -> break }  // code: tc/redo_log/writer_role.h WriterRole::Return
+  :: atomic { found && (state == IDLE || state == LINGERING) -> state = AWAKE; break }  // code: tc/redo_log/writer_role.h WriterRole::Return
 #if LAZY > 0
-  :: atomic { state == LINGERING -> state = AWAKE; time_up = 1; break }  // code: tc/redo_log/log_signal.h LogSignal::Return
+  :: atomic { state == LINGERING -> state = AWAKE; time_up = 1; break }  // code: tc/redo_log/writer_role.h WriterRole::Return
 #endif
 #if defined(OMIT_D2_one_writer)
-  :: atomic { state == WANTED -> break }  // code: tc/redo_log/log_signal.h LogSignal::Return
+  :: atomic { state == WANTED -> break }  // code: tc/redo_log/writer_role.h WriterRole::Return
 #endif
   od;
   found = 0
@@ -153,7 +153,7 @@ end:
   :: enter();
      // A write that is under way may have ended.
      if
-     :: atomic { flying != 0 -> durable = durable | flying; flying = 0 }  // code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions
+     :: atomic { flying != 0 -> durable = durable | flying; flying = 0 }  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
      :: skip
      fi;
      answer();
@@ -163,35 +163,35 @@ end:
      :: else ->
         if
         :: flying != 0 ->
-           atomic { state = IN_REAP };  // code: tc/redo_log/log_signal.h LogSignal::SleepInReap
+           atomic { state = IN_REAP };  // code: tc/redo_log/writer_role.h WriterRole::SleepInReap
            atomic { flying != 0 -> durable = durable | flying; flying = 0 };  // model: a write ends, at the latest now
-           atomic { state = AWAKE };  // code: tc/redo_log/log_signal.h LogSignal::SleepInReap
+           atomic { state = AWAKE };  // code: tc/redo_log/writer_role.h WriterRole::SleepInReap
            leave()
         :: flying == 0 ->
            // `mine` is what was scanned: what the look before an idle sleep finds lies behind it.
            leave();
-           atomic { asked = (HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+           atomic { asked = (HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::SleepWithNothingInFlight
            if
            :: mine != 0 && asked -> goto again
            :: else
            fi;
 #if defined(OMIT_look_once)
-           atomic { asked = asked || (HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+           atomic { asked = asked || (HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::SleepWithNothingInFlight
 #endif
            if
            :: asked || mine == 0 ->
-              atomic { state = IDLE };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+              atomic { state = IDLE };  // code: tc/redo_log/log_writer.cc LogWriter::SleepWithNothingInFlight
 #if !defined(OMIT_look_before_sleep)
-              atomic { found = (stack != 0 || (published & ~consumed & ~mine) != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+              atomic { found = (stack != 0 || (published & ~consumed & ~mine) != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::SleepWithNothingInFlight
 #endif
               mine = 0;
 endidle:
               return_awake()
            :: !asked ->
-              atomic { state = LINGERING };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+              atomic { state = LINGERING };  // code: tc/redo_log/log_writer.cc LogWriter::SleepWithNothingInFlight
               mine = 0;
 #if !defined(OMIT_look_before_linger)
-              atomic { found = (stack != 0 || HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::Rest
+              atomic { found = (stack != 0 || HURRIED != 0) };  // code: tc/redo_log/log_writer.cc LogWriter::SleepWithNothingInFlight
 #endif
 endlinger:
               return_awake()

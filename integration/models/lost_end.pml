@@ -71,7 +71,7 @@ active proctype Tc() {
      :: else -> break
      fi;
 #endif
-     atomic {  // code: tc/dc_link/link_thread.cc LinkThread::LookAndBegin, LinkThread::Compare, LastPossible; tc/dc_link/peer_check.cc CheckPeer
+     atomic {  // code: tc/dc_link/link_thread.cc LinkThread::InquireAndBeginLog, LinkThread::Compare, LastPossible; tc/dc_link/peer_check.cc CheckPeer
 #if defined(OMIT_X4_look_first)
        right = (applied <= recovered);
 #else

@@ -148,7 +148,7 @@ end:
        phase = 1
      }
   // In the chain's order.
-  :: atomic { !refused && phase == 1 ->  // code: tc/redo_log/recovery.cc WriteAgain; tc/redo_log/redo_log.cc RedoLog::Open
+  :: atomic { !refused && phase == 1 ->  // code: tc/redo_log/recovery.cc RewriteUnprovenBlocks; tc/redo_log/redo_log.cc RedoLog::Open
        do
        :: i < BLOCKS && !unproven[i] -> i++
        :: else -> break
@@ -182,7 +182,7 @@ end:
        fi;
        s = 0
      }
-  :: atomic { !refused && phase == 3 ->  // code: tc/redo_log/redo_log.cc NewLife, RedoLog::StartLife; tc/redo_log/log_writer.cc LogWriter::OpenNextSegment
+  :: atomic { !refused && phase == 3 ->  // code: tc/redo_log/redo_log.cc NextEpochState, RedoLog::StartWriting; tc/redo_log/log_writer.cc LogWriter::OpenNextSegment
        writer[files] = life + 1;
 #if defined(OMIT_D2_higher_epoch)
        epoch[files] = top_epoch;
@@ -204,7 +204,7 @@ end:
        submitted++
      }
   // Completed blocks at the front are durable. The first record: from here on it serves.
-  // code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions; tc/redo_log/redo_log.cc RedoLog::StartLife
+  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions; tc/redo_log/redo_log.cc RedoLog::StartWriting
   :: atomic { phase == 4 && front < submitted && !in_flight[AT(files, front)] ->
        if
        :: front >= 1 ->

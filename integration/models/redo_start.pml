@@ -112,8 +112,8 @@ end:
 proctype LogThread() {
 end:
   do
-  :: atomic { !refused && durable < tail -> durable++ }  // code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions
-  :: atomic { !refused && appending && durable >= appended_at ->  // code: tc/redo_log/log_writer.cc LogWriter::TakeCompletions
+  :: atomic { !refused && durable < tail -> durable++ }  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
+  :: atomic { !refused && appending && durable >= appended_at ->  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
        logged = appended;
        logged_stable = appended_stable;
        appending = 0; appended = 0; appended_stable = 0; appended_at = 0

@@ -78,7 +78,7 @@ inline publish() {
 }
 
 inline lost(number) {
-  atomic {  // code: tc/dc_link/dc_gate.cc DcGate::Interrupts, DcGate::Lost, DcGate::LostLocked, DcGate::PublishLocked
+  atomic {  // code: tc/dc_link/dc_gate.cc DcGate::ReportIfLost, DcGate::Lost, DcGate::LostLocked, DcGate::PublishLocked
     if
     :: incarnation == number -> live = 0; publish()
     :: else

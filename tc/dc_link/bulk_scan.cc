@@ -16,11 +16,11 @@ BulkScan::~BulkScan() = default;
 
 bool BulkScan::Interrupted(const Status& status) {
   const DcGate::Pass now = gate_.pass();  // open to this session: its connection is not lost, even if it does not ship
-  const bool alone =
-      status == ErrorCode::kUnavailable && stream_ != nullptr && !cut_off_ && now.open() && now.session == session_;
+  const bool alone = status == ErrorCode::kUnavailable && stream_ != nullptr && !broke_without_batch_ && now.open() &&
+                     now.session == session_;
   if (alone && !DEUT_OMITTED("X3.cut_stream_is_no_loss")) {
-    cut_off_ = true;
-  } else if (!gate_.Interrupts(status, session_)) {
+    broke_without_batch_ = true;
+  } else if (!gate_.ReportIfLost(status, session_)) {
     return false;
   }
   stream_.reset();
@@ -31,7 +31,7 @@ Status BulkScan::Open(Deadline deadline) {
   for (;;) {
     DcGate::Pass pass;
     DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
-    if (session_ != pass.session) cut_off_ = false;
+    if (session_ != pass.session) broke_without_batch_ = false;
     session_ = pass.session;
     sender_.incarnation = pass.incarnation;
     Result<std::unique_ptr<ScanStream>> opened = dc_.OpenScan(sender_, spec_, deadline);
@@ -89,7 +89,8 @@ Status BulkScan::Deliver(const ScanBatch& batch) {
                       ", which is not between what it covered before and the bound granted");
   }
   // A stream that brings no progress before it is cut off again counts as none.
-  if (batch.complete || first.Valid() || batch.covered != (ascending ? left.low : left.high)) cut_off_ = false;
+  if (batch.complete || first.Valid() || batch.covered != (ascending ? left.low : left.high))
+    broke_without_batch_ = false;
   const uint64_t bytes = batch.records.bytes().size();
   left_bytes_ -= std::min(left_bytes_, bytes);
   if (!batch.complete) (ascending ? left.low : left.high) = batch.covered;

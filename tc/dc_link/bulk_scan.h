@@ -59,10 +59,10 @@ class BulkScan final : public ScanStream {
   Sender sender_;
   ScanSpec spec_;  // its range shrinks to the undelivered part
   std::unique_ptr<ScanStream> stream_;
-  uint64_t session_ = 0;     // the gate's session in which stream_ was opened
-  bool cut_off_ = false;     // a stream of this session has broken, and no batch has come since
-  std::string bound_;        // the furthest bound granted
-  uint64_t left_bytes_ = 0;  // granted and not yet delivered
+  uint64_t session_ = 0;              // the gate's session in which stream_ was opened
+  bool broke_without_batch_ = false;  // a stream of this session has broken, and no batch has come since
+  std::string bound_;                 // the furthest bound granted
+  uint64_t left_bytes_ = 0;           // granted and not yet delivered
 };
 
 }  // namespace deut::tc

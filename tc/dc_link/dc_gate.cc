@@ -124,7 +124,7 @@ void DcGate::Stop() {
   FinishLocked(DEUT_ERROR(kUnavailable, "the link to ", NameLocked(), " was stopped"));
 }
 
-bool DcGate::Interrupts(const Status& status, uint64_t session) {
+bool DcGate::ReportIfLost(const Status& status, uint64_t session) {
   switch (status.code()) {
     case ErrorCode::kWrongIncarnation:
     case ErrorCode::kUnavailable:

@@ -22,7 +22,7 @@
 //   An acknowledgement of an earlier incarnation that arrives after StartSession found a new one is dropped under the
 //   same mutex. So `applied` never speaks for a dead incarnation. Updates that were collected because of it are below
 //   ever_sent, and so behind the gate.
-// Thread-safety: pass, applied, stable, free_bytes, WantSpace, Live: latch-free, any thread. The rest take the mutex
+// Thread-safety: pass, applied, stable, free_bytes, NotePutRefused, Live: latch-free, any thread. The rest take the mutex
 // (cold).
 // Ownership: runtime and `changes` outlive it; it keeps all DirectReads until it ends.
 #ifndef TC_DC_LINK_DC_GATE_H_
@@ -81,12 +81,12 @@ class DcGate {
   // asked (Shipper::AskForSpace).
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_seq_cst); }
   // Notes that a put was refused for lack of space.
-  void WantSpace() const {
-    if (!space_wanted_.exchange(true, std::memory_order_seq_cst)) changes_.Bump();
+  void NotePutRefused() const {
+    if (!put_refused_.exchange(true, std::memory_order_seq_cst)) changes_.Bump();
   }
-  bool space_wanted() const { return space_wanted_.load(std::memory_order_seq_cst); }
+  bool put_refused() const { return put_refused_.load(std::memory_order_seq_cst); }
   // Clears the note: puts that are refused from now on set it again. Link thread.
-  void TakeSpaceWanted() { space_wanted_.store(false, std::memory_order_seq_cst); }
+  void ClearPutRefused() { put_refused_.store(false, std::memory_order_seq_cst); }
 
   // Waits until the gate is open. At the deadline UNAVAILABLE, with the DC's name and the reason of the wait; or the
   // final error.
@@ -107,7 +107,7 @@ class DcGate {
   void Stop() DEUT_EXCLUDES(mutex_);
   // True if an answer with this status means that the connection or the incarnation is gone, so that the request is
   // to be repeated behind the gate. Reports the loss. FENCED is final and fails the link (X5).
-  bool Interrupts(const Status& status, uint64_t session) DEUT_EXCLUDES(mutex_);
+  bool ReportIfLost(const Status& status, uint64_t session) DEUT_EXCLUDES(mutex_);
   // OK, or the final error after Fail or Stop.
   Status final_status() const DEUT_EXCLUDES(mutex_);
   bool finished() const { return finished_.load(std::memory_order_seq_cst); }
@@ -153,7 +153,7 @@ class DcGate {
   alignas(64) std::atomic<Position> applied_{Position{}};
   std::atomic<Position> stable_{Position{}};
   std::atomic<uint64_t> free_bytes_{0};
-  mutable std::atomic<bool> space_wanted_{false};
+  mutable std::atomic<bool> put_refused_{false};
   std::atomic<uint64_t> live_session_{0};  // 0 = not connected, or without a log stream
   std::atomic<bool> finished_{false};
   static_assert(std::atomic<Pass>::is_always_lock_free && std::atomic<Position>::is_always_lock_free);

@@ -167,12 +167,12 @@ TEST_F(DcGateTest, AReportOfAnEarlierSessionChangesNothing) {
   gate_.SetStartTarget(Position{});
   gate_.Lost(first, DEUT_ERROR(kUnavailable, "gone"));
   const uint64_t second = Meet(1, Position{});
-  EXPECT_TRUE(gate_.Interrupts(DEUT_ERROR(kUnavailable, "late"), first));
+  EXPECT_TRUE(gate_.ReportIfLost(DEUT_ERROR(kUnavailable, "late"), first));
   EXPECT_TRUE(open());
   EXPECT_TRUE(gate_.Live(second));
-  EXPECT_TRUE(gate_.Interrupts(DEUT_ERROR(kWrongIncarnation, "now"), second));
+  EXPECT_TRUE(gate_.ReportIfLost(DEUT_ERROR(kWrongIncarnation, "now"), second));
   EXPECT_FALSE(open());
-  EXPECT_FALSE(gate_.Interrupts(DEUT_ERROR(kNotFound, "no table"), second));
+  EXPECT_FALSE(gate_.ReportIfLost(DEUT_ERROR(kNotFound, "no table"), second));
 }
 
 // Only the stream ends: reads go on, nothing is shipped, and a later report that the connection is lost counts.
@@ -203,7 +203,7 @@ TEST_F(DcGateTest, AStreamThatEndsClosesTheGateToNobody) {
 TEST_F(DcGateTest, X5FencedIsFinal) {
   const uint64_t session = Meet(1, Position{});
   gate_.SetStartTarget(Position{});
-  EXPECT_TRUE(gate_.Interrupts(DEUT_ERROR(kFenced, "another TC"), session));
+  EXPECT_TRUE(gate_.ReportIfLost(DEUT_ERROR(kFenced, "another TC"), session));
   EXPECT_TRUE(gate_.finished());
   EXPECT_FALSE(open());
   gate_.Fail(DEUT_ERROR(kFenced, "again"));

@@ -31,8 +31,8 @@ class DcLink::Impl {
   }
 
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline);
-  bool TryAsk(absl::Span<DataRequest* const> requests);
-  void Take(absl::Span<DataRequest* const> requests, Deadline deadline);
+  bool TrySubmitReads(absl::Span<DataRequest* const> requests);
+  void CollectReads(absl::Span<DataRequest* const> requests, Deadline deadline);
   bool HasSpace(uint64_t bytes) const;
   uint64_t BacklogBytes() const;
   DcLinkStatus status() const;
@@ -45,7 +45,7 @@ class DcLink::Impl {
       DcGate::Pass pass;
       DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
       auto result = call(SenderTo(pass));
-      if (result.ok() || !gate_.Interrupts(result.status(), pass.session)) return result;
+      if (result.ok() || !gate_.ReportIfLost(result.status(), pass.session)) return result;
     }
   }
 
@@ -64,7 +64,7 @@ class DcLink::Impl {
   // For a DC in this process: answers from its memory, on this thread.
   DirectReads::Answered ReadDirectly(absl::Span<DataRequest* const> requests);
   // Submits the requests, and waits for the answers.
-  Status Ask(absl::Span<DataRequest* const> requests, Deadline deadline);
+  Status SubmitAndCollect(absl::Span<DataRequest* const> requests, Deadline deadline);
   void Submit(absl::Span<DataRequest* const> requests, DcGate::Pass pass);
   // Waits for all answers; *repeat if some requests must be repeated. At the deadline abandons the unanswered ones:
   // UNAVAILABLE.
@@ -124,7 +124,7 @@ Status DcLink::Impl::Collect(absl::Span<DataRequest* const> requests, DcGate::Pa
                                                            request->answered_by.value, " to a request meant for ",
                                                            pass.incarnation.value)
                                               : request->status;
-      gate_.Interrupts(why, pass.session);
+      gate_.ReportIfLost(why, pass.session);
       continue;
     }
     dc_.Abandon(request);
@@ -145,16 +145,16 @@ Status DcLink::Impl::Read(absl::Span<DataRequest* const> requests, Deadline dead
   const DirectReads::Answered answered = ReadDirectly(requests);
   if (answered == DirectReads::Answered::kAll) [[likely]]
     return Status::Ok();
-  if (answered == DirectReads::Answered::kNone) return Ask(requests, deadline);
+  if (answered == DirectReads::Answered::kNone) return SubmitAndCollect(requests, deadline);
   // The answers of one incarnation count even if another one answers the rest: each is behind the gate (X3).
   std::vector<DataRequest*> left;
   for (DataRequest* const request : requests) {
     if (request->on_disk) left.push_back(request);
   }
-  return Ask(left, deadline);
+  return SubmitAndCollect(left, deadline);
 }
 
-Status DcLink::Impl::Ask(absl::Span<DataRequest* const> requests, Deadline deadline) {
+Status DcLink::Impl::SubmitAndCollect(absl::Span<DataRequest* const> requests, Deadline deadline) {
   DcGate::Pass pass = gate_.pass();
   if (!pass.open()) [[unlikely]]
     DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
@@ -179,14 +179,14 @@ Status DcLink::Impl::Repeat(absl::Span<DataRequest* const> requests, DcGate::Pas
   }
 }
 
-bool DcLink::Impl::TryAsk(absl::Span<DataRequest* const> requests) {
+bool DcLink::Impl::TrySubmitReads(absl::Span<DataRequest* const> requests) {
   const DcGate::Pass pass = gate_.pass();
   if (!pass.open()) return false;
   Submit(requests, pass);
   return true;
 }
 
-void DcLink::Impl::Take(absl::Span<DataRequest* const> requests, Deadline deadline) {
+void DcLink::Impl::CollectReads(absl::Span<DataRequest* const> requests, Deadline deadline) {
   // Begins with the last request: answers usually come in order, so there is nearly always only one wait.
   for (DataRequest* request : std::views::reverse(requests)) {
     if (!request->done.Wait(runtime_, deadline)) {
@@ -212,7 +212,7 @@ bool DcLink::Impl::HasSpace(uint64_t bytes) const {
   const uint64_t applied = std::max(gate_.applied().commit, log_.first_lsn()).value;
   const uint64_t wanted = options_.reserve_bytes + bytes + (end > applied ? end - applied : 0);
   if (free_bytes >= wanted || DEUT_OMITTED("X7.reserve")) return true;
-  gate_.WantSpace();
+  gate_.NotePutRefused();
   return false;
 }
 
@@ -266,9 +266,11 @@ Status DcLink::Read(absl::Span<DataRequest* const> requests, Deadline deadline) 
   return impl_->Read(requests, deadline);
 }
 
-bool DcLink::TryAsk(absl::Span<DataRequest* const> requests) { return impl_->TryAsk(requests); }
+bool DcLink::TrySubmitReads(absl::Span<DataRequest* const> requests) { return impl_->TrySubmitReads(requests); }
 
-void DcLink::Take(absl::Span<DataRequest* const> requests, Deadline deadline) { impl_->Take(requests, deadline); }
+void DcLink::CollectReads(absl::Span<DataRequest* const> requests, Deadline deadline) {
+  impl_->CollectReads(requests, deadline);
+}
 
 Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadline deadline) {
   auto scan = std::make_unique<BulkScan>(impl_->dc(), impl_->gate(), impl_->sender(), spec);

@@ -97,13 +97,13 @@ class DcLink {
   // REQUIRES: the caller looked into the TC for these keys before (S4), and still counts in low-water (S7).
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline);
 
-  // Read in two steps, for a caller that can do without an answer. TryAsk submits, unless the gate is closed (false:
-  // nothing was submitted). Take waits for the answers. A request without an answer at the deadline, or without one
+  // Read in two steps, for a caller that can do without an answer. TrySubmitReads submits, unless the gate is closed (false:
+  // nothing was submitted). CollectReads waits for the answers. A request without an answer at the deadline, or without one
   // from the incarnation that was asked, gets a status that is not OK. Nothing is repeated, and no loss is reported:
   // callers that need their answers report it.
-  bool TryAsk(absl::Span<DataRequest* const> requests);
-  // REQUIRES: TryAsk has returned true. The DC uses no request afterwards.
-  void Take(absl::Span<DataRequest* const> requests, Deadline deadline);
+  bool TrySubmitReads(absl::Span<DataRequest* const> requests);
+  // REQUIRES: TrySubmitReads has returned true. The DC uses no request afterwards.
+  void CollectReads(absl::Span<DataRequest* const> requests, Deadline deadline);
 
   // A bulk scan that survives restarts of the DC (S4, X3). Waits for the gate. The object belongs to one thread at a
   // time.

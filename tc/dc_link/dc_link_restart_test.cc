@@ -282,7 +282,7 @@ TEST_F(RedoStartTest, S2ADcThatLostItsStableStateIsRefused) {
 TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcIsBroughtUpToDateBehindTheGate) {
   h_.CommitAndApply({{"a", "old"}, {"b", "old"}});
   h_.dc.MakeStable();
-  h_.dc.TakeCopy();
+  h_.dc.CopyFolder();
   h_.dc.Restart();
   h_.CommitAndApply({{"a", "new"}});
   h_.dc.MakeStable();
@@ -305,7 +305,7 @@ TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcIsBroughtUpToDateBehindTheGate) {
 TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcThatTheLogCannotBringUpToDateIsRefusedForEver) {
   h_.CommitAndApply({{"a", "old"}});
   h_.dc.MakeStable();
-  h_.dc.TakeCopy();
+  h_.dc.CopyFolder();
   const Position copied = h_.dc.applied();
   h_.dc.Restart();
   Fill(1 << 20);
@@ -454,7 +454,7 @@ TEST_F(RefusedStartTest, X4AnOlderCopyThatHasGrownAgainIsRefusedForEver) {
     ASSERT_TRUE((*log)->WaitDurable(last.lsn, LinkHarness::Soon()).ok());
   }
   h_.storage.reset();
-  ExpectRefusedForEver("has no such life");
+  ExpectRefusedForEver("has no such start");
 }
 
 // A copy of a log is started while the original goes on. The original ships one more commit after the copy's TC has
@@ -464,7 +464,7 @@ TEST_F(RefusedStartTest, X4WhatWasShippedBetweenTheInquiryAndTheHelloIsRefusedFo
   Begin();
   CommitSome(5);
   h_.StopTc();
-  h_.dc.TakeAnyHello(true);
+  h_.dc.AcceptAnyHello(true);
   h_.before_begin = [&] { h_.dc.set_extra_applied(Position{h_.recovered.end_lsn, UINT32_MAX}); };
   h_.StartTc();
   const Status refused = h_.WaitCaughtUp();
@@ -528,10 +528,10 @@ class ForkTest : public RefusedStartTest {
   }
   // The DC is not told to obey another TC: its statement, on which the refusal is based, stays as it was.
   void ExpectRefusedNowAndForEver() {
-    ExpectRefused(ErrorCode::kCorruption, "has no such life");
+    ExpectRefused(ErrorCode::kCorruption, "has no such start");
     EXPECT_EQ(h_.dc.obeyed(), fork_);
     h_.StopTc();
-    ExpectRefusedForEver("has no such life");
+    ExpectRefusedForEver("has no such start");
     EXPECT_EQ(h_.dc.obeyed(), fork_);
   }
 
@@ -563,7 +563,7 @@ TEST_F(ForkTest, X4ThatIsAheadOfWhatWasSentIsRefusedForEver) {
   EXPECT_EQ(h_.fatal().front().code(), ErrorCode::kCorruption);
   EXPECT_EQ(h_.dc.obeyed(), fork_);
   h_.StopTc();
-  ExpectRefusedForEver("has no such life");
+  ExpectRefusedForEver("has no such start");
   EXPECT_EQ(h_.dc.obeyed(), fork_);
 }
 

@@ -315,27 +315,27 @@ TEST_F(DcLinkTest, X3WhatIsAskedForInTwoStepsIsNotRepeated) {
   request.table = kTable;
   request.key = "a";
   DataRequest* const requests[] = {&request};
-  ASSERT_TRUE(h_.link->TryAsk(requests));
-  h_.link->Take(requests, LinkHarness::After(seconds(30)));
+  ASSERT_TRUE(h_.link->TrySubmitReads(requests));
+  h_.link->CollectReads(requests, LinkHarness::After(seconds(30)));
   ASSERT_TRUE(request.status.ok()) << request.status.ToString();
   EXPECT_EQ(RecordBatch::Iterator(request.answer).record().value, "1");
   // Answered by another incarnation.
   h_.dc.AnswerReadsAs(DcIncarnation{77});
-  ASSERT_TRUE(h_.link->TryAsk(requests));
-  h_.link->Take(requests, LinkHarness::After(seconds(30)));
+  ASSERT_TRUE(h_.link->TrySubmitReads(requests));
+  h_.link->CollectReads(requests, LinkHarness::After(seconds(30)));
   EXPECT_EQ(request.status.code(), ErrorCode::kWrongIncarnation);
   h_.dc.AnswerReadsAs(DcIncarnation{0});
   // Not answered in time.
   h_.dc.HoldReads(true);
-  ASSERT_TRUE(h_.link->TryAsk(requests));
-  h_.link->Take(requests, LinkHarness::After(milliseconds(1)));
+  ASSERT_TRUE(h_.link->TrySubmitReads(requests));
+  h_.link->CollectReads(requests, LinkHarness::After(milliseconds(1)));
   EXPECT_EQ(request.status.code(), ErrorCode::kDeadlineExceeded);
   h_.dc.HoldReads(false);
   EXPECT_EQ(h_.link->status().repeated_reads, 0u);
   // A DC that is away.
   h_.dc.Kill();
   ASSERT_TRUE(Eventually([&] { return !h_.link->status().gate_open; }));
-  EXPECT_FALSE(h_.link->TryAsk(requests));
+  EXPECT_FALSE(h_.link->TrySubmitReads(requests));
 }
 
 TEST_F(DcLinkTest, X3LateAcknowledgementsOfAnEarlierLifeAreDropped) {

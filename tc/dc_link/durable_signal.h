@@ -26,8 +26,9 @@ class DurableSignal {
   bool Arm(Lsn lsn) {
     if (log_.durable() > lsn) return false;
     if (shared_->armed.exchange(true, std::memory_order_seq_cst)) return true;
-    auto* waiter = new Waiter(shared_, word_);                  // OnDurable deletes it
-    if (log_.NotifyWhenDurable(lsn, waiter, Hurry::kInTime)) {  // durable meanwhile: the log did not take the waiter
+    auto* waiter = new Waiter(shared_, word_);  // OnDurable deletes it
+    // True: the record became durable meanwhile, and the log did not take the waiter.
+    if (log_.NotifyWhenDurable(lsn, waiter, Urgency::kNotUrgent)) {
       delete waiter;
       shared_->armed.store(false, std::memory_order_seq_cst);
       return false;
@@ -40,7 +41,7 @@ class DurableSignal {
     std::atomic<bool> armed{false};
   };
 
-  class Waiter final : public DurabilityWaiter {
+  class Waiter final : public DurabilityCallback {
    public:
     Waiter(std::shared_ptr<Shared> shared, std::shared_ptr<ChangeWord> word)
         : shared_(std::move(shared)), word_(std::move(word)) {}

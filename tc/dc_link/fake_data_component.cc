@@ -149,7 +149,7 @@ void FakeDataComponent::MakeStable() {
   AckLocked();
 }
 
-void FakeDataComponent::TakeCopy() {
+void FakeDataComponent::CopyFolder() {
   MutexLock lock(mutex_);
   copy_ = stable_;
   copy_number_ = number_;
@@ -172,9 +172,9 @@ void FakeDataComponent::BecomeFork(const ObeyedTc& obeyed, Position applied) {
   stable_.applied = applied;
 }
 
-void FakeDataComponent::TakeAnyHello(bool any) {
+void FakeDataComponent::AcceptAnyHello(bool any) {
   MutexLock lock(mutex_);
-  take_any_hello_ = any;
+  accept_any_hello_ = any;
 }
 
 void FakeDataComponent::OnInquiry(std::function<void()> observer) {
@@ -371,7 +371,7 @@ Status FakeDataComponent::CheckSenderLocked(const Sender& sender) {
 }
 
 Status FakeDataComponent::CheckBasisLocked(const HelloRequest& request) {
-  if (!request.decided_on || take_any_hello_) return Status::Ok();
+  if (!request.decided_on || accept_any_hello_) return Status::Ok();
   const HelloAnswer now = AnswerHelloLocked();
   HelloBasis found{now.incarnation, now.obeyed, now.applied, now.log_durable};
   if (found.obeyed == ObeyedTc{request.tc, request.epoch, request.nonce}) {

@@ -56,12 +56,12 @@ class FakeDataComponent : public DataComponent {
   }
   void MakeStable();  // everything applied is stable from now on; the next acknowledgement says so
   // A copy of its folder: the stable data, and the number of its starts. REQUIRES for PutBackCopy: killed.
-  void TakeCopy();
+  void CopyFolder();
   void PutBackCopy();
   // Another TC has run on this DC's folder: the DC obeys it, and has the updates that it has sent. REQUIRES: killed.
   void BecomeFork(const ObeyedTc& obeyed, Position applied);
   // Hellos are accepted whatever they were decided on, as by a program that does not compare.
-  void TakeAnyHello(bool any);
+  void AcceptAnyHello(bool any);
   void OnInquiry(std::function<void()> observer);  // called on the asker's thread, when the answer is made
   void LoseStable(Position left);  // a disk that lied: only this much is stable (takes effect at the next incarnation)
   void HoldApply(bool hold);       // batches queue up unapplied
@@ -155,7 +155,7 @@ class FakeDataComponent : public DataComponent {
   TcEpoch epoch_ DEUT_GUARDED_BY(mutex_);
   uint64_t nonce_ DEUT_GUARDED_BY(mutex_) = 0;
   Lsn log_durable_ DEUT_GUARDED_BY(mutex_);
-  bool take_any_hello_ DEUT_GUARDED_BY(mutex_) = false;
+  bool accept_any_hello_ DEUT_GUARDED_BY(mutex_) = false;
   std::function<void()> on_inquiry_ DEUT_GUARDED_BY(mutex_);
   Image memory_ DEUT_GUARDED_BY(mutex_);
   Image stable_ DEUT_GUARDED_BY(mutex_);

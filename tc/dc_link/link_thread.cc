@@ -28,7 +28,7 @@ Position LastPossible(const RecoveredLog& recovered) {
 // applied it has, so reads go on. Otherwise they would wait as long as the stream is refused. Reads wait if no answer
 // came, or if the answer says that the incarnation or the connection is gone.
 void EndStream(DcGate& gate, uint64_t session, const Status& status) {
-  if (gate.Interrupts(status, session)) return;
+  if (gate.ReportIfLost(status, session)) return;
   const bool unheard = status.ok() || status == ErrorCode::kDeadlineExceeded || status == ErrorCode::kCancelled;
   if (unheard || DEUT_OMITTED("X3.refused_stream_is_no_loss")) {
     gate.Lost(session, status.ok() ? DEUT_ERROR(kUnavailable, "the DC closed the log stream") : status);
@@ -61,7 +61,7 @@ LinkThread::LinkThread(Runtime& runtime, DataComponent& dc, RedoLog& log, const 
       changes_(changes),
       options_(options),
       recovered_limit_(LastPossible(recovered)),
-      history_{recovered.epoch, recovered.nonce, recovered.lives, recovered.first_lsn, recovered.end_lsn},
+      history_{recovered.epoch, recovered.nonce, recovered.starts, recovered.first_lsn, recovered.end_lsn},
       expected_{recovered.known_dcs, recovered.redo_start, recovered_limit_, log.tc()},
       shipper_(runtime, log, recovered.end_lsn, low_water, active_floor, gate, std::move(changes), options) {}
 
@@ -121,20 +121,20 @@ void LinkThread::FailIfFinal(const Status& status) {
 }
 
 Status LinkThread::Compare(const HelloAnswer& answer) {
-  expected_.limit = met_ ? gate_.ever_sent() : recovered_limit_;
+  expected_.limit = has_accepted_dc_ ? gate_.ever_sent() : recovered_limit_;
   expected_.redo_start = log_.redo_start();
   DEUT_RETURN_IF_ERROR(CheckPeer(answer, expected_, options_.dc_name));
   const ObeyedTc& obeyed = answer.obeyed;
-  if (met_ && obeyed.epoch > log_.epoch()) {
+  if (has_accepted_dc_ && obeyed.epoch > log_.epoch()) {
     return DEUT_ERROR(kFenced, options_.dc_name, " refuses this TC: TC epoch ", log_.epoch().value,
                       " has been replaced by epoch ", obeyed.epoch.value);
   }
   return CheckHistory(answer, history_, options_.dc_name);
 }
 
-Result<std::optional<HelloBasis>> LinkThread::LookAndBegin() {
+Result<std::optional<HelloBasis>> LinkThread::InquireAndBeginLog() {
   std::optional<HelloBasis> basis;
-  const bool look = met_ ? !DEUT_OMITTED("X4.look_always") : !DEUT_OMITTED("X4.look_first");
+  const bool look = has_accepted_dc_ ? !DEUT_OMITTED("X4.look_always") : !DEUT_OMITTED("X4.look_first");
   if (look) {
     HelloRequest request = Request();
     request.inquiry = true;
@@ -165,7 +165,7 @@ Result<HelloAnswer> LinkThread::SayHello(const std::optional<HelloBasis>& decide
     FailIfFinal(answer.status());
     return answer;
   }
-  expected_.limit = met_ ? gate_.ever_sent() : recovered_limit_;
+  expected_.limit = has_accepted_dc_ ? gate_.ever_sent() : recovered_limit_;
   Status accepted = CheckPeer(*answer, expected_, options_.dc_name);
   if (!accepted.ok()) {
     gate_.Fail(accepted);
@@ -187,11 +187,11 @@ Status LinkThread::RecordKnown(DcId dc) {
 
 Status LinkThread::Session(bool* established) {
   hellos_.fetch_add(1, std::memory_order_relaxed);
-  DEUT_ASSIGN_OR_RETURN(const std::optional<HelloBasis> decided_on, LookAndBegin());
+  DEUT_ASSIGN_OR_RETURN(const std::optional<HelloBasis> decided_on, InquireAndBeginLog());
   DEUT_ASSIGN_OR_RETURN(const HelloAnswer hello, SayHello(decided_on));
   DEUT_RETURN_IF_ERROR(RecordKnown(hello.dc));
   *established = true;
-  met_ = true;
+  has_accepted_dc_ = true;
   const Sender sender{log_.tc(), log_.epoch(), log_.nonce(), hello.incarnation};
   const uint64_t session = gate_.StartSession(hello, dc_.OpenReads(sender));
   LogInfo("connected to ", options_.dc_name, " (id ", hello.dc.value, ", incarnation ", hello.number.value,

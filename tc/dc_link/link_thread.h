@@ -48,7 +48,7 @@ class LinkThread {
   // the DC's position. If the DC obeyed this TC, it would no longer say whose data it holds. A TC that has served for
   // a while also asks before each Hello, because another folder may have been put under the DC. Returns the DC's
   // answer, or nothing if that step is left out.
-  Result<std::optional<HelloBasis>> LookAndBegin();
+  Result<std::optional<HelloBasis>> InquireAndBeginLog();
   Result<HelloAnswer> SayHello(const std::optional<HelloBasis>& decided_on);
   // Checks an inquiry's answer.
   Status Compare(const HelloAnswer& answer);
@@ -68,7 +68,7 @@ class LinkThread {
   const Position recovered_limit_;
   const LogHistory history_;
   PeerExpectation expected_;
-  bool met_ = false;  // this TC process has accepted a DC
+  bool has_accepted_dc_ = false;  // this TC process has accepted a DC
   Shipper shipper_;
   std::atomic<uint64_t> hellos_{0};
   std::unique_ptr<Thread> thread_;

@@ -69,19 +69,19 @@ Status CheckHistory(const HelloAnswer& answer, const LogHistory& log, const std:
                       ": the log has lost its end, or is an older copy, or the DC's folder is a copy that has gone on "
                       "elsewhere; refusing to serve, nothing was changed");
   };
-  if (log.lives.empty()) return lost("the redo log is empty");
-  const auto life = std::ranges::find(log.lives, obeyed.epoch, &LogLife::epoch);
-  if (life == log.lives.end() && obeyed.epoch < log.lives.front().epoch) {
+  if (log.starts.empty()) return lost("the redo log is empty");
+  const auto start = std::ranges::find(log.starts, obeyed.epoch, &LogStart::epoch);
+  if (start == log.starts.end() && obeyed.epoch < log.starts.front().epoch) {
     // The records of that epoch are gone. All of them were stable at the DC, and every later epoch has begun behind
     // them.
     if (answer.applied.commit < log.first_lsn && !DurableBeyond(answer, log.first_lsn)) return Status::Ok();
     return lost(absl::StrCat("in the redo log that epoch ended before LSN ", log.first_lsn.value));
   }
-  if (life == log.lives.end() || life->nonce != obeyed.nonce) {
+  if (start == log.starts.end() || start->nonce != obeyed.nonce) {
     return lost(absl::StrCat("the redo log, which ends at LSN ", log.end_lsn.value, " in epoch ",
-                             log.lives.back().epoch.value, ", has no such life"));
+                             log.starts.back().epoch.value, ", has no such start"));
   }
-  const Lsn end = std::next(life) == log.lives.end() ? log.end_lsn : std::next(life)->begin;
+  const Lsn end = std::next(start) == log.starts.end() ? log.end_lsn : std::next(start)->begin;
   if (answer.applied.commit < end && !DurableBeyond(answer, end)) return Status::Ok();
   return lost(absl::StrCat("in the redo log that epoch ends before LSN ", end.value));
 }

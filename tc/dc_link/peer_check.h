@@ -28,7 +28,7 @@ struct PeerExpectation {
 struct LogHistory {
   TcEpoch epoch;
   uint64_t nonce = 0;
-  std::vector<LogLife> lives;
+  std::vector<LogStart> starts;
   Lsn first_lsn;
   Lsn end_lsn;
 };

@@ -88,7 +88,7 @@ TEST(PeerCheckTest, RefusesNonsense) {
 LogHistory ThreeLives() {
   return {.epoch = TcEpoch(8),
           .nonce = 80,
-          .lives = {{TcEpoch(4), 40, Lsn{100}}, {TcEpoch(6), 60, Lsn{200}}, {TcEpoch(7), 70, Lsn{300}}},
+          .starts = {{TcEpoch(4), 40, Lsn{100}}, {TcEpoch(6), 60, Lsn{200}}, {TcEpoch(7), 70, Lsn{300}}},
           .first_lsn = Lsn{100},
           .end_lsn = Lsn{400}};
 }
@@ -113,10 +113,10 @@ TEST(PeerCheckTest, X4APositionCountsWithTheLifeThatSentIt) {
   } const refused[] = {{7, 70, 400, "that epoch ends before LSN 400"},
                        {6, 60, 300, "that epoch ends before LSN 300"},
                        {3, 30, 100, "that epoch ended before LSN 100"},
-                       {7, 71, 50, "has no such life"},
-                       {5, 50, 50, "has no such life"},
-                       {8, 81, 50, "has no such life"},
-                       {9, 90, 50, "has no such life"}};
+                       {7, 71, 50, "has no such start"},
+                       {5, 50, 50, "has no such start"},
+                       {8, 81, 50, "has no such start"},
+                       {9, 90, 50, "has no such start"}};
   for (const auto& each : refused) {
     const Status status = History(each.epoch, each.nonce, each.applied);
     EXPECT_EQ(status.code(), ErrorCode::kCorruption);

@@ -44,7 +44,7 @@ void Shipper::Begin(const HelloAnswer& hello) {
   in_flight_bytes_ = 0;
   batch_.from = batch_.to = applied;
   batch_.entries.clear();
-  told_durable_ = hello.log_durable;
+  durable_sent_ = hello.log_durable;
   resent_until_ = gate_.ever_sent();
   last_send_ = MonotonicTime{};
   last_progress_ = runtime_.Now();
@@ -66,7 +66,7 @@ Status Shipper::Round(ApplyLogStream& stream, DcId dc, bool* worked) {
   const MonotonicTime now = runtime_.Now();
   Add(counters_.wakeups, 1);
   *worked = false;
-  TakeAcknowledged(now);
+  DropAcknowledged(now);
   if (!in_flight_.empty() && now >= last_progress_ + options_.stall_timeout) {
     return DEUT_ERROR(kUnavailable, "nothing was acknowledged for ",
                       duration_cast<milliseconds>(options_.stall_timeout).count(), " ms with ", in_flight_bytes_,
@@ -84,13 +84,13 @@ Status Shipper::Round(ApplyLogStream& stream, DcId dc, bool* worked) {
     *worked = true;
   }
   DEUT_RETURN_IF_ERROR(AskForSpace(stream, now));
-  DEUT_RETURN_IF_ERROR(TellDurable(stream, now));
+  DEUT_RETURN_IF_ERROR(SendDurableLsn(stream, now));
   if (AdvanceLowWater(now)) *worked = true;
   AppendLowWater(now);
   return MoveRedoStart(dc, now);
 }
 
-void Shipper::TakeAcknowledged(MonotonicTime now) {
+void Shipper::DropAcknowledged(MonotonicTime now) {
   const Position applied = gate_.applied();
   while (!in_flight_.empty() && in_flight_.front().to <= applied) {
     in_flight_bytes_ -= in_flight_.front().bytes;
@@ -115,7 +115,7 @@ Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
   // X5: a TC that knows that it is fenced sends nothing.
   if (gate_.finished()) return gate_.final_status();
   if (batch_.from < resent_until_) Add(counters_.resent_batches, 1);
-  NoteTold(now);
+  NoteDurableSent(now);
   DEUT_RETURN_IF_ERROR(stream.Send(batch_, now + options_.stall_timeout));
   gate_.RaiseEverSent(batch_.to);
   Add(counters_.batches, 1);
@@ -133,7 +133,7 @@ Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
 
 Status Shipper::AskForSpace(ApplyLogStream& stream, MonotonicTime now) {
   const uint64_t free_bytes = gate_.free_bytes();
-  if (gate_.space_wanted()) {
+  if (gate_.put_refused()) {
     space_log_.Begin([&] {
       return absl::StrCat("disk: puts are refused, ", options_.dc_name, " has ", free_bytes, " bytes free, of which ",
                           options_.reserve_bytes, " are kept");
@@ -141,27 +141,28 @@ Status Shipper::AskForSpace(ApplyLogStream& stream, MonotonicTime now) {
   } else if (free_bytes >= options_.reserve_bytes) {
     space_log_.End([&] { return absl::StrCat("disk: ", options_.dc_name, " has ", free_bytes, " bytes free again"); });
   }
-  if (!gate_.space_wanted() || now < next_question_ || DEUT_OMITTED("X7.ask")) return Status::Ok();
+  if (!gate_.put_refused() || now < next_question_ || DEUT_OMITTED("X7.ask")) return Status::Ok();
   // Do not ask: a batch in flight, or the next one, will bring the figure.
   if (!in_flight_.empty() || batch_.to > batch_.from) return Status::Ok();
   next_question_ = now + kSpacePeriod;
-  gate_.TakeSpaceWanted();  // before the answer is in flight: a put that is refused after that answer asks again
+  gate_.ClearPutRefused();  // before the answer is in flight: a put that is refused after that answer asks again
   return SendEmpty(stream, now);
 }
 
-void Shipper::NoteTold(MonotonicTime now) {
-  batch_.durable = told_durable_ = log_.durable();
-  next_tell_ = now + options_.tell_durable_period;
+void Shipper::NoteDurableSent(MonotonicTime now) {
+  batch_.durable = durable_sent_ = log_.durable();
+  next_durable_send_ = now + options_.tell_durable_period;
 }
 
 Status Shipper::SendEmpty(ApplyLogStream& stream, MonotonicTime now) {
   if (gate_.finished()) return gate_.final_status();
-  NoteTold(now);
+  NoteDurableSent(now);
   return stream.Send(batch_, now + options_.stall_timeout);
 }
 
-Status Shipper::TellDurable(ApplyLogStream& stream, MonotonicTime now) {
-  if (now < next_tell_ || log_.durable() <= told_durable_ || DEUT_OMITTED("X4.tell_durable")) return Status::Ok();
+Status Shipper::SendDurableLsn(ApplyLogStream& stream, MonotonicTime now) {
+  if (now < next_durable_send_ || log_.durable() <= durable_sent_ || DEUT_OMITTED("X4.tell_durable"))
+    return Status::Ok();
   // The next batch will carry it.
   if (batch_.to > batch_.from) return Status::Ok();
   return SendEmpty(stream, now);
@@ -204,7 +205,7 @@ Status Shipper::MoveRedoStart(DcId dc, MonotonicTime now) {
   if (!tracker_.begun()) {
     if (now < next_redo_start_) return Status::Ok();
     next_redo_start_ = now + options_.redo_start_period;
-    DEUT_RETURN_IF_ERROR(CheckLog(log_.LetGoOfKept(kNoDeadline)));
+    DEUT_RETURN_IF_ERROR(CheckLog(log_.TrimKeptForOutcomes(kNoDeadline)));
     // The order of these two is the rule (redo_start_tracker.h).
     const Lsn floor = active_floor_.OldestFirstRecord();
     tracker_.Begin(floor, log_.tail());
@@ -227,8 +228,8 @@ void Shipper::WaitForWork(uint32_t seen) {
   const bool pending = batch_.to > batch_.from;
   if (pending && WindowHasRoom()) deadline = std::min(deadline, last_send_ + options_.linger);
   if (limit_ == CommitFeed::Limit::kHeldBack) deadline = std::min(deadline, next_round_);
-  if (gate_.space_wanted() && !pending && in_flight_.empty()) deadline = std::min(deadline, next_question_);
-  if (!pending && log_.durable() > told_durable_) deadline = std::min(deadline, next_tell_);
+  if (gate_.put_refused() && !pending && in_flight_.empty()) deadline = std::min(deadline, next_question_);
+  if (!pending && log_.durable() > durable_sent_) deadline = std::min(deadline, next_durable_send_);
   if (low_water_records_.Pending()) deadline = std::min(deadline, now + LowWaterRecords::kInterval);
   if (!in_flight_.empty()) deadline = std::min(deadline, last_progress_ + options_.stall_timeout);
   // A batch that waits for its linger or for the window does not grow record by record, so durability need not wake

@@ -65,7 +65,7 @@ class Shipper {
  private:
   void Begin(const HelloAnswer& hello);
   Status Round(ApplyLogStream& stream, DcId dc, bool* worked);
-  void TakeAcknowledged(MonotonicTime now);
+  void DropAcknowledged(MonotonicTime now);
   bool ReadyToSend(MonotonicTime now) const;
   bool WindowHasRoom() const;
   Status Send(ApplyLogStream& stream, MonotonicTime now);
@@ -75,11 +75,11 @@ class Shipper {
   // X4: while nothing is sent, for example because one open transaction holds all commits back (S1), acknowledged
   // commits pile up that the DC does not have. An empty batch tells the DC that they exist, so that it will refuse an
   // older copy of the log.
-  Status TellDurable(ApplyLogStream& stream, MonotonicTime now);
+  Status SendDurableLsn(ApplyLogStream& stream, MonotonicTime now);
   // Sends a batch without entries, which the DC answers.
   Status SendEmpty(ApplyLogStream& stream, MonotonicTime now);
   // Notes that the batch to be sent carries the durable LSN.
-  void NoteTold(MonotonicTime now);
+  void NoteDurableSent(MonotonicTime now);
   // X1: appends one record per stream start, and one whenever it is due.
   void AppendLowWater(MonotonicTime now);
   // Requests a low-water round if a commit is held back and the pause has passed. True if low-water moved.
@@ -128,8 +128,8 @@ class Shipper {
   MonotonicTime last_progress_{};
   MonotonicTime next_round_{};
   MonotonicTime next_question_{};
-  Lsn told_durable_;  // the durable LSN that this stream has carried
-  MonotonicTime next_tell_{};
+  Lsn durable_sent_;  // the durable LSN that this stream has carried
+  MonotonicTime next_durable_send_{};
   Duration round_pause_{};
   MonotonicTime next_redo_start_{};
   EpisodeLog space_log_;

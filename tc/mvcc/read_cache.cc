@@ -162,12 +162,12 @@ void ReadCache::EvictEntry(RecordEntry* entry, OnUnqueued on_unqueued) {
   on_unqueued(entry);
 }
 
-bool ReadCache::Evict(size_t most, OnUnqueued on_unqueued) {
+bool ReadCache::Evict(size_t max_entries, OnUnqueued on_unqueued) {
   if (bytes() <= keep_bytes_) return false;
   ReclamationDomain::Guard guard(domain_);
   DrainArrivals();
   for (size_t looked = 0; bytes() > keep_bytes_ && first_ != nullptr; ++looked) {
-    if (looked == most) return true;
+    if (looked == max_entries) return true;
     RecordEntry* const entry = Pop();
     const RecordVersion* const head = entry->word.Load().head;
     if (head != nullptr && head->of_dc() && head->used.load(std::memory_order_relaxed)) {

@@ -90,10 +90,10 @@ class ReadCache {
     if (!copy.used.load(std::memory_order_relaxed)) copy.used.store(true, std::memory_order_relaxed);
   }
 
-  // Evicts copies until there is room, examining at most `most` entries. Calls `on_unqueued` for each unqueued entry without a version. True: more to
-  // do.
+  // Evicts copies until there is room, examining at most `max_entries` entries. Calls `on_unqueued` for each unqueued entry without a version.
+  // True: there is more to evict.
   using OnUnqueued = absl::FunctionRef<void(RecordEntry*)>;
-  bool Evict(size_t most, OnUnqueued on_unqueued);
+  bool Evict(size_t max_entries, OnUnqueued on_unqueued);
   // Evicts every copy that was there when it was called.
   void Clear(OnUnqueued on_unqueued);
 

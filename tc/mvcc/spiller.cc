@@ -22,7 +22,7 @@ bool Committed(const RecordVersion& version) {
 
 }  // namespace
 
-bool Spiller::pressed() const { return excess() && !options_.runs->full() && runtime_.Now() >= again_at_; }
+bool Spiller::pressed() const { return excess() && !options_.runs->full() && runtime_.Now() >= retry_at_; }
 
 void Spiller::AddSpillable(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions) {
   const TransactionRecord* above = nullptr;  // transaction of the next committed version above
@@ -119,7 +119,7 @@ uint64_t Spiller::Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<vo
   Result<SpilledRuns::RunPointer> run = Write(std::move(versions), *commits);
   if (!run.ok()) {
     failures_.fetch_add(1, std::memory_order_relaxed);
-    again_at_ = runtime_.Now() + options_.again_after;
+    retry_at_ = runtime_.Now() + options_.again_after;
     return 0;
   }
   // Published before the cuts: a reader that no longer finds a version in its chain must find it in a run.

@@ -98,7 +98,7 @@ class Spiller {
   const Options options_;
   Runtime& runtime_;
   ReclamationDomain& domain_;
-  MonotonicTime again_at_{};
+  MonotonicTime retry_at_{};
   std::atomic<uint64_t> versions_{0};
   std::atomic<uint64_t> failures_{0};
 };

@@ -22,9 +22,9 @@ void ValueEvictor::Add(Lsn commit, RecordEntry* entry, uint32_t value_bytes) {
   queued_.store(queue_.size(), std::memory_order_relaxed);
 }
 
-bool ValueEvictor::TakeBatch(Lsn collected, Lsn durable, size_t most) {
+bool ValueEvictor::FillBatch(Lsn collected, Lsn durable, size_t max_commits) {
   batch_.clear();
-  while (!queue_.empty() && batch_.size() < most) {
+  while (!queue_.empty() && batch_.size() < max_commits) {
     const Queued& next = queue_.front();
     if (next.commit > collected || DEUT_OMITTED("S9.page_out_collected")) {
       if (next.commit >= durable && !DEUT_OMITTED("S9.page_out_durable")) break;
@@ -45,7 +45,7 @@ uint64_t ValueEvictor::Run(Lsn collected) {
   uint64_t freed = 0;
   for (size_t left = std::min(queue_.size(), kPerRound); left > 0 && options_.excess() > freed;) {
     const Lsn durable = options_.durable();
-    if (!TakeBatch(collected, durable, std::min(left, kBatch))) break;
+    if (!FillBatch(collected, durable, std::min(left, kBatch))) break;
     left -= batch_.size();
     ReclamationDomain::Guard guard(domain_);
     for (size_t i = 0; i < batch_.size(); ++i) {

@@ -51,8 +51,8 @@ class ValueEvictor {
     RecordEntry* entry;
   };
 
-  // Moves at most `most` durable commits from the queue into batch_, sorted by entry. False: there are none.
-  bool TakeBatch(Lsn collected, Lsn durable, size_t most);
+  // Moves at most `max_commits` durable commits from the queue into batch_, sorted by entry. False: there are none.
+  bool FillBatch(Lsn collected, Lsn durable, size_t max_commits);
 
   const Options options_;
   ReclamationDomain& domain_;

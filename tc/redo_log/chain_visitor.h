@@ -23,7 +23,7 @@ class ChainVisitor {
   // whole block holds bytes that no writer writes.
   virtual void OnEnd(const Cut& end, const Status& why) = 0;
   // A whole block behind the end, with the TC epoch of the chain's last segment or a later one.
-  virtual void OnBehind(const BlockHeader& header) = 0;
+  virtual void OnBlockBehindEnd(const BlockHeader& header) = 0;
 };
 
 }  // namespace deut::tc

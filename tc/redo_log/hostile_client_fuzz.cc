@@ -16,7 +16,7 @@
 namespace deut::tc {
 namespace {
 
-constexpr size_t kMostCommits = 24;
+constexpr size_t kMaxCommits = 24;
 
 class Bytes {
  public:
@@ -60,7 +60,7 @@ void Play(Bytes bytes) {
   RecoveredLog recovered;
   {
     const std::unique_ptr<RedoLog> log = MustOpen(*storage, &recovered);
-    for (uint64_t i = 0; i < kMostCommits && !bytes.empty(); ++i) {
+    for (uint64_t i = 0; i < kMaxCommits && !bytes.empty(); ++i) {
       const uint64_t what = bytes.Take(1);
       HostileClient::Guess guess{.segments_ahead = what % 4, .epochs_ahead = what / 4 % 4};
       if ((what & 16) != 0) guess.first_lsn = guess.durable = Lsn(bytes.Take(8) & ~uint64_t{7});

@@ -102,7 +102,7 @@ class LogForge {
   }
 
   // Begins a new TC epoch of the log at `cut`, in a new file.
-  void NewLife(uint64_t number, Cut cut, bool log_the_cut = true) {
+  void NewStart(uint64_t number, Cut cut, bool log_the_cut = true) {
     lsn = durable = cut.lsn;
     state.epoch = TcEpoch(state.epoch.value + 1);
     state.nonce += 1;

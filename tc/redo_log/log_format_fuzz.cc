@@ -97,7 +97,7 @@ void Recover(std::string_view bytes) {
   const Result<RecoveredChain> chain = RecoverChain(*storage, "/log");
   DEUT_CHECK(chain.ok() || chain.status() == ErrorCode::kCorruption);
   // Blocks that were valid are valid when they are read again.
-  if (chain.ok()) DEUT_CHECK(WriteAgain(*storage, "/log", chain->unproven).ok());
+  if (chain.ok()) DEUT_CHECK(RewriteUnprovenBlocks(*storage, "/log", chain->unproven).ok());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Committers that write their own commit, and records that no thread waits for in a hurry.
+// Committers that write their own commit, and records that no thread waits for urgently.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ void Until(const std::function<bool()>& condition) {
   while (!condition()) RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(20));
 }
 
-struct Told final : DurabilityWaiter {
+struct Told final : DurabilityCallback {
   void OnDurable(const Status& s) override {
     code = s.code();
     event.Signal(RealRuntime());
@@ -111,7 +111,7 @@ TEST_F(LogLeadTest, WaiterWithAShortDeadlineDoesNotLead) {
   ExpectAll();
 }
 
-// No thread waits, or none in a hurry. The records are written all the same.
+// No thread waits, or none urgently. The records are written all the same.
 TEST_F(LogLeadTest, RecordsWithoutAnUrgentWaiterAreWritten) {
   Open();
   for (int i = 0; i < 20; ++i) {
@@ -119,13 +119,13 @@ TEST_F(LogLeadTest, RecordsWithoutAnUrgentWaiterAreWritten) {
     Until([&] { return log_->durable() >= commit.end; });
     Told told;
     const AppendResult awaited = Next();
-    if (!log_->NotifyWhenDurable(awaited.lsn, &told, Hurry::kInTime)) told.event.Wait(RealRuntime(), kNoDeadline);
+    if (!log_->NotifyWhenDurable(awaited.lsn, &told, Urgency::kNotUrgent)) told.event.Wait(RealRuntime(), kNoDeadline);
     EXPECT_GE(log_->durable(), awaited.end);
     if (i % 3 == 0) CommitUntilLed();
   }
   // Also for a waiter that registers before the record is appended.
   Told told;
-  ASSERT_FALSE(log_->NotifyWhenDurable(log_->tail(), &told, Hurry::kInTime));
+  ASSERT_FALSE(log_->NotifyWhenDurable(log_->tail(), &told, Urgency::kNotUrgent));
   Next();
   told.event.Wait(RealRuntime(), kNoDeadline);
   EXPECT_EQ(told.code, ErrorCode::kOk);
@@ -146,7 +146,7 @@ TEST_F(LogLeadTest, RecordsThatNobodyWaitsForCollect) {
   ExpectAll();
 }
 
-// In a full ring every append waits for records that no thread is in a hurry for.
+// In a full ring every append waits for records that are not urgent.
 TEST_F(LogLeadTest, AFullRingIsAHurry) {
   options_.linger = seconds(1000);
   Open();
@@ -163,7 +163,7 @@ TEST_F(LogLeadTest, AFailedLedWriteIsReportedOnceAndAnswersAll) {
     const uint64_t led = log_->counters().led_blocks;
     const int fault = disk_.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskWrite, .count = 1});
     const AppendResult commit = Next();
-    const bool taken = !log_->NotifyWhenDurable(commit.lsn, &told, Hurry::kInTime);
+    const bool taken = !log_->NotifyWhenDurable(commit.lsn, &told, Urgency::kNotUrgent);
     EXPECT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline) == ErrorCode::kIoError);
     ASSERT_TRUE(taken);
     told.event.Wait(RealRuntime(), kNoDeadline);
@@ -174,7 +174,7 @@ TEST_F(LogLeadTest, AFailedLedWriteIsReportedOnceAndAnswersAll) {
     // Later waiters are answered as well, although nothing is written any more.
     EXPECT_TRUE(log_->WaitDurable(Next().lsn, kNoDeadline) == ErrorCode::kIoError);
     Told later;
-    if (!log_->NotifyWhenDurable(commit.lsn, &later, Hurry::kInTime)) later.event.Wait(RealRuntime(), kNoDeadline);
+    if (!log_->NotifyWhenDurable(commit.lsn, &later, Urgency::kNotUrgent)) later.event.Wait(RealRuntime(), kNoDeadline);
     EXPECT_EQ(later.code, ErrorCode::kIoError);
     disk_.RemoveFault(fault);
     if (log_->counters().led_blocks > led) return;
@@ -197,7 +197,7 @@ TEST_F(LogLeadTest, EverybodyAtOnce) {
         const bool waits = t == 0 || i % 7 == t, is_told = !waits && i % 5 == t;
         if (waits) ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
         Told told;
-        if (is_told && !log_->NotifyWhenDurable(commit.lsn, &told, i % 2 == 0 ? Hurry::kInTime : Hurry::kNow))
+        if (is_told && !log_->NotifyWhenDurable(commit.lsn, &told, i % 2 == 0 ? Urgency::kNotUrgent : Urgency::kUrgent))
           told.event.Wait(RealRuntime(), kNoDeadline);
         if (waits || is_told) ASSERT_GE(log_->durable(), commit.end);
       }
@@ -332,8 +332,8 @@ INSTANTIATE_TEST_SUITE_P(Points, RestTest,
 
 thread_local bool is_late = false;
 
-// The log thread has seen the waiter, but not that it is in a hurry. It is about to rest with a record that is not
-// due. The waiter asks for a hurry then, and finds the thread awake. Nothing else happens for long.
+// The log thread has seen the waiter, but not that it is urgent. It is about to rest with a record that is not
+// due. The waiter turns urgent then, and finds the thread awake. Nothing else happens for long.
 TEST_F(LogLeadTest, WaiterThatTurnsUrgentAfterTheLastLookIsServed) {
   options_.linger = seconds(1000);
   Open();
@@ -355,12 +355,12 @@ TEST_F(LogLeadTest, WaiterThatTurnsUrgentAfterTheLastLookIsServed) {
     }
   });
   Told first, late;
-  ASSERT_FALSE(log_->NotifyWhenDurable(Next().lsn, &first, Hurry::kNow));
+  ASSERT_FALSE(log_->NotifyWhenDurable(Next().lsn, &first, Urgency::kUrgent));
   writes.Wait(RealRuntime(), kNoDeadline);
   const AppendResult commit = Next();
   const auto waiter = RealRuntime().StartThread("late", [&] {
     is_late = true;
-    EXPECT_FALSE(log_->NotifyWhenDurable(commit.lsn, &late, Hurry::kNow));
+    EXPECT_FALSE(log_->NotifyWhenDurable(commit.lsn, &late, Urgency::kUrgent));
   });
   registers.Wait(RealRuntime(), kNoDeadline);
   written.Signal(RealRuntime());
@@ -381,7 +381,7 @@ TEST_F(LogLeadTest, WaiterThatTurnsUrgentAfterTheLastLookIsServed) {
   ExpectAll();
 }
 
-// A record becomes durable while a waiter without a hurry is about to register. Nothing else happens for long.
+// A record becomes durable while a waiter that is not urgent is about to register. Nothing else happens for long.
 TEST_F(LogLeadTest, WaiterThatRegistersTooLateIsAnswered) {
   options_.linger = seconds(1000);
   Open();
@@ -396,7 +396,7 @@ TEST_F(LogLeadTest, WaiterThatRegistersTooLateIsAnswered) {
   const AppendResult commit = Next();
   const auto late = RealRuntime().StartThread("late", [&] {
     is_late = true;
-    EXPECT_FALSE(log_->NotifyWhenDurable(commit.lsn, &told, Hurry::kInTime));
+    EXPECT_FALSE(log_->NotifyWhenDurable(commit.lsn, &told, Urgency::kNotUrgent));
   });
   registers.Wait(RealRuntime(), kNoDeadline);
   ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());

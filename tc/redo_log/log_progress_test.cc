@@ -61,7 +61,7 @@ class Stopper {
   Event stopped_, released_;
 };
 
-struct NoWaiter final : DurabilityWaiter {
+struct NoWaiter final : DurabilityCallback {
   void OnDurable(const Status&) override { called.Signal(RealRuntime()); }
   Event called;
 };

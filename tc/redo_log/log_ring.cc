@@ -6,10 +6,10 @@
 
 namespace deut::tc {
 
-LogRing::LogRing(size_t bytes, Lsn base, Runtime& runtime, LogSignal& signal)
+LogRing::LogRing(size_t bytes, Lsn base, Runtime& runtime, WriterRole& role)
     : bytes_(bytes),
       runtime_(runtime),
-      signal_(signal),
+      role_(role),
       words_(static_cast<uint64_t*>(std::calloc(bytes / sizeof(uint64_t), sizeof(uint64_t)))),
       tail_(base.value),
       claimed_(base.value),
@@ -57,7 +57,7 @@ void LogRing::WaitForSpace(uint64_t end) {
     const uint32_t seen = space_word_.load(std::memory_order_seq_cst);
     DEUT_POINT("redo_log.append.before_space_check");
     if (end <= released_.load(std::memory_order_seq_cst) + bytes_) break;
-    signal_.Notify();  // the consumer releases lazily; now an appender needs the space
+    role_.Notify();  // the consumer releases lazily; now an appender needs the space
     runtime_.Wait(space_word_, seen, kNoDeadline);
   }
   waiters_.fetch_sub(1, std::memory_order_seq_cst);

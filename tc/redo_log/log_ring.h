@@ -28,7 +28,7 @@
 //   Appenders do not race with each other after the reservation.
 //   Step 2 against Release: the appender raises waiters_, then loads released. Release stores released, then loads
 //   waiters_. All are sequentially consistent, so one of them sees the other.
-//   Publish against the consumer's falling asleep: see log_signal.h.
+//   Publish against the consumer's falling asleep: see writer_role.h.
 // Thread-safety: as named at each method. No method makes a system call except in waits. Ownership: owns the memory;
 // the runtime outlives it.
 // Paper: log buffers with fetch-and-add, "High Performance Transactions in Deuteronomy", CIDR 2015, section 3.
@@ -45,16 +45,16 @@
 #include "common/base/ids.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/log_signal.h"
 #include "tc/redo_log/record_codec.h"
+#include "tc/redo_log/writer_role.h"
 
 namespace deut::tc {
 
 class LogRing {
  public:
-  // `bytes` is a power of two. All positions start at `base`, a multiple of 8. `signal` wakes the consumer and
+  // `bytes` is a power of two. All positions start at `base`, a multiple of 8. `role` wakes the consumer and
   // outlives the ring.
-  LogRing(size_t bytes, Lsn base, Runtime& runtime, LogSignal& signal);
+  LogRing(size_t bytes, Lsn base, Runtime& runtime, WriterRole& role);
   LogRing(const LogRing&) = delete;
   LogRing& operator=(const LogRing&) = delete;
 
@@ -87,7 +87,7 @@ class LogRing {
     DEUT_POINT("redo_log.append.before_publish");
     Word(lsn).store(EncodeRecordWord(Lsn(lsn), word), std::memory_order_seq_cst);
     DEUT_POINT("redo_log.append.published");
-    signal_.NotifyAppended(Lsn(lsn + word.bytes));
+    role_.NotifyAppended(Lsn(lsn + word.bytes));
     return Lsn(lsn);
   }
 
@@ -140,7 +140,7 @@ class LogRing {
 
   const size_t bytes_;
   Runtime& runtime_;
-  LogSignal& signal_;
+  WriterRole& role_;
   struct FreeMemory {
     void operator()(uint64_t* words) const { std::free(words); }
   };

@@ -52,11 +52,11 @@ class LogRingTest : public ::testing::Test {
   }
 
   Runtime& runtime_ = RealRuntime();
-  LogSignal signal_{RealRuntime(), nullptr};
+  WriterRole role_{RealRuntime(), nullptr};
 };
 
 TEST_F(LogRingTest, RecordsComeOutAsTheyWentInAcrossManyLaps) {
-  LogRing ring(1024, kStart, runtime_, signal_);
+  LogRing ring(1024, kStart, runtime_, role_);
   Lsn consumed = kStart;
   Random random(7);
   for (uint64_t i = 0; i < 5000; ++i) {
@@ -73,7 +73,7 @@ TEST_F(LogRingTest, RecordsComeOutAsTheyWentInAcrossManyLaps) {
 }
 
 TEST_F(LogRingTest, AFullRingShowsNothingBehindItsEnd) {
-  LogRing ring(1024, kStart, runtime_, signal_);
+  LogRing ring(1024, kStart, runtime_, role_);
   Lsn consumed = kStart;
   std::string body;
   for (int i = 0; i < 8; ++i) ring.Append(MakeRecordWord(RecordType::kCommit, 120), SomeBody(i, 120));
@@ -83,7 +83,7 @@ TEST_F(LogRingTest, AFullRingShowsNothingBehindItsEnd) {
 }
 
 TEST_F(LogRingTest, AppendWaitsForSpaceAndForNothingElse) {
-  LogRing ring(1024, kStart, runtime_, signal_);
+  LogRing ring(1024, kStart, runtime_, role_);
   Lsn consumed = kStart;
   for (int i = 0; i < 8; ++i) ring.Append(MakeRecordWord(RecordType::kCommit, 120), SomeBody(i, 120));
   std::atomic<bool> done{false};
@@ -102,7 +102,7 @@ TEST_F(LogRingTest, AppendWaitsForSpaceAndForNothingElse) {
 }
 
 TEST_F(LogRingTest, ReadersSeeWholeRecordsOrNothing) {
-  LogRing ring(1024, kStart, runtime_, signal_);
+  LogRing ring(1024, kStart, runtime_, role_);
   const BytesBody body = SomeBody(1, 120);
   const Lsn first = ring.Append(MakeRecordWord(RecordType::kCommit, 120), body);
   std::string copy(128, '\0');
@@ -118,7 +118,7 @@ TEST_F(LogRingTest, ReadersSeeWholeRecordsOrNothing) {
 TEST_F(LogRingTest, ManyAppenders) {
   constexpr int kAppenders = 4;
   constexpr uint64_t kRecords = 4000;
-  LogRing ring(4096, kStart, runtime_, signal_);
+  LogRing ring(4096, kStart, runtime_, role_);
   std::atomic<uint64_t> consumed_lsn{kStart.value};
   std::atomic<bool> stop{false};
   std::vector<std::unique_ptr<Thread>> appenders;

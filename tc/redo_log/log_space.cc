@@ -15,7 +15,7 @@ constexpr uint32_t kFullDiskRetryMs = 200;
 constexpr uint32_t kLaggingRetryMs = 5;
 constexpr uint64_t kLaggingReservePart = 4;
 // Period at which a waiting claim checks whether the log still runs, and whether other commits took the new segments.
-constexpr Duration kLookPeriod = milliseconds(100);
+constexpr Duration kSpaceRecheckPeriod = milliseconds(100);
 
 uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit; }
 
@@ -93,7 +93,7 @@ Status LogSpace::Check(uint64_t bytes) {
   DEUT_RETURN_IF_ERROR(CheckRunning());
   Figures figures;
   if (Fits(ring_.claimed(), bytes, &figures)) return Status::Ok();
-  Settle();
+  GiveBackTakenSurplus();
   return Fits(ring_.claimed(), bytes, &figures) ? Status::Ok() : Refusal(bytes);
 }
 
@@ -102,7 +102,7 @@ Result<SpaceClaim> LogSpace::Claim(const Footprint& footprint, Deadline deadline
   const uint64_t extra = footprint.has_chunks ? SurplusOf(footprint) : 0;
   const uint64_t bytes = footprint.log_bytes + extra;
   if (!TryClaim(bytes)) {
-    Settle();
+    GiveBackTakenSurplus();
     if (!TryClaim(bytes)) {
       if (!footprint.has_chunks || DEUT_OMITTED("D5.demand")) return Refusal(bytes);
       DEUT_RETURN_IF_ERROR(WaitAndClaim(bytes, deadline));
@@ -122,7 +122,7 @@ uint64_t LogSpace::SurplusOf(const Footprint& footprint) const {
 }
 
 uint64_t LogSpace::Demand() {
-  Settle();
+  GiveBackTakenSurplus();
   return DemandNow();
 }
 
@@ -163,7 +163,7 @@ Status LogSpace::WaitAndClaim(uint64_t bytes, Deadline deadline) {
   waiting_bytes_.fetch_add(bytes, std::memory_order_seq_cst);
   const Status claimed = WaitForSegments(bytes, deadline);
   waiting_bytes_.fetch_sub(bytes, std::memory_order_seq_cst);
-  segments_.Reconsider();  // lets the helper remove segments that are not needed after all
+  segments_.DemandChanged();  // lets the helper remove segments that are not needed after all
   return claimed;
 }
 
@@ -175,15 +175,15 @@ Status LogSpace::WaitForSegments(uint64_t bytes, Deadline deadline) {
     DEUT_RETURN_IF_ERROR(CheckRunning());
     {
       MutexLock lock(mutex_);
-      SettleLocked();
+      GiveBackTakenSurplusLocked();
       if (TryClaim(bytes)) return Status::Ok();
       if (segments_.shortages() == shortages) {
         if (runtime_.Now() >= deadline) {
           return DEUT_ERROR(kDeadlineExceeded, "a commit of ", bytes,
                             " bytes waits for segments of the redo log to be allocated");
         }
-        segments_.Reconsider();
-        changed_.WaitUntil(mutex_, std::min<Deadline>(deadline, runtime_.Now() + kLookPeriod));
+        segments_.DemandChanged();
+        changed_.WaitUntil(mutex_, std::min<Deadline>(deadline, runtime_.Now() + kSpaceRecheckPeriod));
         continue;
       }
     }
@@ -200,15 +200,15 @@ void LogSpace::Changed() {
 void LogSpace::KeepSurplus(Lsn end, uint64_t bytes) {
   MutexLock lock(mutex_);
   surplus_.push_back({end, bytes});
-  SettleLocked();
+  GiveBackTakenSurplusLocked();
 }
 
-void LogSpace::Settle() {
+void LogSpace::GiveBackTakenSurplus() {
   MutexLock lock(mutex_);
-  SettleLocked();
+  GiveBackTakenSurplusLocked();
 }
 
-void LogSpace::SettleLocked() {
+void LogSpace::GiveBackTakenSurplusLocked() {
   const Lsn consumed = writer_.consumed();
   std::erase_if(surplus_, [&](const Surplus& surplus) {
     if (surplus.end > consumed) return false;

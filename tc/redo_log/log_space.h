@@ -110,8 +110,8 @@ class LogSpace final : public SegmentDemand {
   }
   void KeepSurplus(Lsn end, uint64_t bytes);
   // Gives back the surplus of the commits that the log thread has taken.
-  void Settle();
-  void SettleLocked() DEUT_REQUIRES(mutex_);
+  void GiveBackTakenSurplus();
+  void GiveBackTakenSurplusLocked() DEUT_REQUIRES(mutex_);
 
   const LogSpaceOptions options_;
   const uint64_t usable_bytes_;  // usable bytes of a segment

@@ -13,17 +13,17 @@ namespace deut::tc {
 namespace {
 
 // A block of at least this size may use one of the places in flight beyond `max_small_in_flight`.
-constexpr size_t kFullEnoughBytes = size_t{64} << 10;
+constexpr size_t kLargeBlockBytes = size_t{64} << 10;
 // Released space is zeroed in steps of at least the ring's size divided by this, unless an appender waits for it.
 constexpr size_t kReleaseSteps = 64;
 // After a failure the thread polls its remaining transfers at this period.
 constexpr Duration kFailedPause = milliseconds(10);
 // After this many lingers in a row without a record the log thread sleeps until it is woken. Until then committers
 // may lead.
-constexpr int kQuietLingers = 50;
+constexpr int kIdleLingersBeforeSleep = 50;
 // After a led write that kept others waiting, no committer leads until the log thread has run out of work this many
 // times.
-constexpr int kCrowdedRests = 16;
+constexpr int kSleepsAfterContention = 16;
 
 }  // namespace
 
@@ -45,19 +45,19 @@ void LogWriter::Start() {
 void LogWriter::Stop() {
   if (thread_ == nullptr) return;
   stopping_.store(true, std::memory_order_seq_cst);
-  parts_.signal.Notify();
+  parts_.role.Notify();
   DEUT_POINT("redo_log.writer.told_to_stop");
   thread_.reset();
 }
 
 void LogWriter::Loop() {
   for (;;) {
-    bool worked = TakeCompletions();
+    bool worked = HandleCompletions();
     const bool failed = parts_.failure.failed();
     failure_seen_ = failed;
-    parts_.waiters.CollectAndAnswer(durable(), parts_.failure.status());
+    parts_.durability_queue.CollectAndAnswer(durable(), parts_.failure.status());
     ReleaseRing();
-    worked |= failed ? TakeWithoutWriting() : SubmitBlocks();
+    worked |= failed ? DiscardRecordsAfterFailure() : SubmitBlocks();
     if (worked) {
       if (!in_flight_.empty()) parts_.queue.Reap(&completed_, MonotonicTime());
       continue;
@@ -65,7 +65,7 @@ void LogWriter::Loop() {
     if (stopping() && in_flight_.empty() && (failed || NoSpace() || consumed() == parts_.ring.tail())) break;
     Sleep();
   }
-  parts_.waiters.Close(durable(), EndStatus());
+  parts_.durability_queue.Close(durable(), EndStatus());
 }
 
 Status LogWriter::EndStatus() const {
@@ -73,20 +73,20 @@ Status LogWriter::EndStatus() const {
   return failure.ok() ? DEUT_ERROR(kCancelled, "the redo log was stopped") : failure;
 }
 
-bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry) {
+bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityCallback* waiter, Urgency urgency) {
   if (durable() > lsn) return true;
-  if (parts_.waiters.Register(lsn, waiter)) {
+  if (parts_.durability_queue.Register(lsn, waiter)) {
     DEUT_POINT("redo_log.writer.registered");
-    // From here on the waiter may be gone. A record that was taken already needs no hurry: its write is in flight.
-    if (hurry == Hurry::kNow && consumed() <= lsn) {
-      for (uint64_t seen = hurried_.load(std::memory_order_seq_cst);
-           seen <= lsn.value && !hurried_.compare_exchange_weak(seen, lsn.value + 1, std::memory_order_seq_cst);) {
+    // From here on the waiter may be gone. A record that was taken already is not urgent: its write is in flight.
+    if (urgency == Urgency::kUrgent && consumed() <= lsn) {
+      for (uint64_t seen = urgent_below_.load(std::memory_order_seq_cst);
+           seen <= lsn.value && !urgent_below_.compare_exchange_weak(seen, lsn.value + 1, std::memory_order_seq_cst);) {
       }
-      parts_.signal.Notify();
+      parts_.role.Notify();
     } else if ((durable() > lsn || parts_.failure.failed()) && !DEUT_OMITTED("log.look_after_register")) {
       // The record became durable, or the log failed, meanwhile. The thread that answered then may not have seen the
       // waiter. Otherwise it will see it: it stores the durable LSN, or the failure, before it looks for waiters.
-      parts_.signal.Notify();
+      parts_.role.Notify();
     }
   } else {
     waiter->OnDurable(durable() > lsn ? Status::Ok() : EndStatus());
@@ -97,7 +97,7 @@ bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry
 void LogWriter::Sleep() {
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   if (in_flight_.empty()) {
-    Rest();
+    SleepWithNothingInFlight();
     return;
   }
   const auto work_waits = [this] { return WorkWaits(); };
@@ -106,44 +106,44 @@ void LogWriter::Sleep() {
   const Deadline stuck = in_flight_.front()->submitted +
                          (told ? options_.device_timeout : std::min(options_.slow_after, options_.device_timeout));
   if (failure_seen_) {
-    parts_.signal.SleepInReap(work_waits, &completed_, now + kFailedPause);
+    parts_.role.SleepInReap(work_waits, &completed_, now + kFailedPause);
   } else if (!MaySubmit()) {
     // Only a completion can change that, so appenders need not wake the thread.
     parts_.queue.Reap(&completed_, stuck);
   } else {
     if (due_ == kNoDeadline) due_ = now + options_.linger;
-    parts_.signal.SleepInReap(work_waits, &completed_, stalled_ ? stuck : std::min(stuck, due_));
+    parts_.role.SleepInReap(work_waits, &completed_, stalled_ ? stuck : std::min(stuck, due_));
   }
   if (completed_.empty()) CheckDevice();
 }
 
 // REQUIRES: nothing is in flight.
-void LogWriter::Rest() {
+void LogWriter::SleepWithNothingInFlight() {
   const bool pending = scanned_ > consumed();
   if (pending) DEUT_POINT("redo_log.writer.before_pending_rest");
-  // A record that was not due when the loop looked may be due now. A thread that stops the log, or is in a hurry,
+  // A record that was not due when the loop looked may be due now. A thread that stops the log, or has an urgent record,
   // found the log thread awake since then and woke nobody. The looks below see only records behind `scanned_`. The
   // flags are read once: a request that comes later is seen by the look below. A second read here would send the
   // thread to a sleep from which nobody wakes it.
-  const bool asked = stopping() || Hurried();
+  const bool asked = stopping() || UrgentRecordWaits();
   if (pending) DEUT_POINT("redo_log.writer.after_look");
   const bool may_write = pending && !stalled_ && !failure_seen_;
   if (may_write && asked) return;
   const bool must_be_woken =
-      failure_seen_ || stalled_ || asked || (DEUT_OMITTED("log.look_once") && (stopping() || Hurried()));
-  if (must_be_woken || (!pending && (quiet_ >= kQuietLingers || crowd_ > 0))) {
-    if (crowd_ > 0) --crowd_;
+      failure_seen_ || stalled_ || asked || (DEUT_OMITTED("log.look_once") && (stopping() || UrgentRecordWaits()));
+  if (must_be_woken || (!pending && (idle_lingers_ >= kIdleLingersBeforeSleep || sleeps_without_lead_ > 0))) {
+    if (sleeps_without_lead_ > 0) --sleeps_without_lead_;
     RecordWord word;
-    parts_.signal.SleepIdle([&] { return SomethingElseWaits() || (!stalled_ && parts_.ring.Peek(scanned_, &word)); });
-    quiet_ = 0;
+    parts_.role.SleepIdle([&] { return SomethingElseWaits() || (!stalled_ && parts_.ring.Peek(scanned_, &word)); });
+    idle_lingers_ = 0;
     return;
   }
   if (due_ == kNoDeadline) due_ = parts_.runtime.Now() + options_.linger;
-  const Lsn full_at(consumed().value + kFullEnoughBytes);
-  // This look reads no state of the role: a committer may lead as soon as the signal says that the thread sleeps.
-  parts_.signal.SleepLingering(
-      [&] { return SomethingElseWaits() || stopping() || Hurried() || parts_.ring.tail() >= full_at; }, full_at, due_,
-      options_.linger,
+  const Lsn full_at(consumed().value + kLargeBlockBytes);
+  // This look reads no state of the role: a committer may lead as soon as the role says that the thread sleeps.
+  parts_.role.SleepLingering(
+      [&] { return SomethingElseWaits() || stopping() || UrgentRecordWaits() || parts_.ring.tail() >= full_at; },
+      full_at, due_, options_.linger,
       [&](Duration waited) {
         if (waited < options_.device_timeout) {
           if (waited >= 2 * options_.slow_after) return;  // the warning was logged
@@ -155,21 +155,22 @@ void LogWriter::Rest() {
                         duration_cast<milliseconds>(options_.device_timeout).count(), " ms"));
       },
       std::min(options_.slow_after, options_.device_timeout));
-  if (parts_.signal.crowded() != crowded_) crowd_ = kCrowdedRests;
-  crowded_ = parts_.signal.crowded();
+  if (parts_.role.contended_leads() != seen_contended_leads_) sleeps_without_lead_ = kSleepsAfterContention;
+  seen_contended_leads_ = parts_.role.contended_leads();
   const bool timed_out = parts_.runtime.Now() >= due_;
-  quiet_ = timed_out && consumed() == parts_.ring.tail() ? quiet_ + 1 : 0;
+  idle_lingers_ = timed_out && consumed() == parts_.ring.tail() ? idle_lingers_ + 1 : 0;
 }
 
 // While few places in flight are taken, any record may be submitted. Beyond that, only a sequence that Scan found
 // large enough.
 bool LogWriter::MaySubmit() const {
   return in_flight_.size() < options_.max_small_in_flight ||
-         (in_flight_.size() < options_.max_in_flight && scanned_.value - consumed().value >= kFullEnoughBytes);
+         (in_flight_.size() < options_.max_in_flight && scanned_.value - consumed().value >= kLargeBlockBytes);
 }
 
 bool LogWriter::Due() {
-  if (Hurried() || scanned_.value - consumed().value >= kFullEnoughBytes || stopping() || parts_.ring.has_waiters())
+  if (UrgentRecordWaits() || scanned_.value - consumed().value >= kLargeBlockBytes || stopping() ||
+      parts_.ring.has_waiters())
     return true;
   const MonotonicTime now = parts_.runtime.Now();
   if (due_ == kNoDeadline) due_ = now + options_.linger;
@@ -178,7 +179,7 @@ bool LogWriter::Due() {
 
 // Work other than records. It reads no state of the role.
 bool LogWriter::SomethingElseWaits() const {
-  if (parts_.waiters.HasNew()) return true;
+  if (parts_.durability_queue.HasNew()) return true;
   if (parts_.ring.has_waiters() && ReleaseTarget() > parts_.ring.released()) return true;
   const bool failed = parts_.failure.failed();
   if (failed != failure_seen_) return true;
@@ -187,14 +188,14 @@ bool LogWriter::SomethingElseWaits() const {
 }
 
 bool LogWriter::WorkWaits() const {
-  if (parts_.waiters.HasNew()) return true;
+  if (parts_.durability_queue.HasNew()) return true;
   if (parts_.ring.has_waiters() && ReleaseTarget() > parts_.ring.released()) return true;
   const bool failed = parts_.failure.failed();
   if (failed != failure_seen_) return true;
   RecordWord word;
   if (failed) return parts_.ring.Peek(scanned_, &word);
   if (stalled_) return parts_.segments.spare_count() != 0;
-  return MaySubmit() && (Hurried() || stopping() || parts_.ring.has_waiters()) &&
+  return MaySubmit() && (UrgentRecordWaits() || stopping() || parts_.ring.has_waiters()) &&
          (scanned_ > consumed() || parts_.ring.Peek(scanned_, &word));
 }
 
@@ -222,7 +223,7 @@ std::string LogWriter::Describe(const Block& block) {
 
 void LogWriter::Fail(const Status& status) { parts_.failure.Report(status); }
 
-bool LogWriter::TakeCompletions() {
+bool LogWriter::HandleCompletions() {
   if (completed_.empty() && (in_flight_.empty() || !in_flight_.front()->completed)) return false;
   for (IoRequest* const request : completed_) {
     Block* const block = static_cast<Block*>(request->context);
@@ -299,10 +300,10 @@ bool LogWriter::SubmitBlocks() {
 }
 
 bool LogWriter::Lead(Lsn lsn) {
-  if (parts_.failure.failed() || !parts_.signal.TryLead()) return false;
+  if (parts_.failure.failed() || !parts_.role.TryLead()) return false;
   bool took_all = false;
   if (!parts_.failure.failed()) LeadOneBlock(lsn, &took_all);
-  parts_.signal.EndLead(took_all, /*hand_over=*/parts_.failure.failed());
+  parts_.role.EndLead(took_all, /*hand_over=*/parts_.failure.failed());
   return durable() > lsn;
 }
 
@@ -325,9 +326,9 @@ void LogWriter::LeadOneBlock(Lsn lsn, bool* took_all) {
   if (request.status.ok()) request.transferred = request.bytes;
   block->slow = parts_.runtime.Now() >= block->submitted + options_.slow_after;
   completed_.push_back(&request);
-  TakeCompletions();
+  HandleCompletions();
   if (parts_.failure.failed()) return;  // the log thread answers the waiters
-  parts_.waiters.CollectAndAnswer(durable(), Status::Ok());
+  parts_.durability_queue.CollectAndAnswer(durable(), Status::Ok());
   ReleaseRing();
 }
 
@@ -438,7 +439,7 @@ void LogWriter::Submit(Block* block) {
   }
 }
 
-bool LogWriter::TakeWithoutWriting() {
+bool LogWriter::DiscardRecordsAfterFailure() {
   const Lsn before = scanned_;
   RecordWord word;
   while (parts_.ring.Peek(scanned_, &word)) scanned_ = Lsn(scanned_.value + word.bytes);

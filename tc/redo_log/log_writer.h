@@ -8,7 +8,7 @@
 // arise from load alone. Records that no thread waits for go along with these, or within `linger`.
 // Blocks do not cross segments. A segment's header is its first block, in the same chain and order, so records of a
 // segment are durable only after its header.
-// Which thread writes: one thread at a time has the writer role (log_signal.h), usually the log thread. A committer
+// Which thread writes: one thread at a time has the writer role (writer_role.h), usually the log thread. A committer
 // leads if it waits for its record while nothing is in flight and the log thread sleeps. It forms one block of all
 // complete records, writes it synchronously, and answers the waiters whose records are durable now. So a lone commit
 // costs one write and no thread switch.
@@ -36,11 +36,11 @@
 #include "common/runtime/runtime.h"
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/block_window.h"
-#include "tc/redo_log/durability_waiters.h"
+#include "tc/redo_log/durability_queue.h"
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_ring.h"
-#include "tc/redo_log/log_signal.h"
 #include "tc/redo_log/segment_set.h"
+#include "tc/redo_log/writer_role.h"
 
 namespace deut::tc {
 
@@ -65,10 +65,10 @@ class LogWriter {
   struct Parts {
     Runtime& runtime;
     IoQueue& queue;
-    LogSignal& signal;
+    WriterRole& role;
     LogRing& ring;
     SegmentSet& segments;
-    DurabilityWaiters& waiters;
+    DurabilityQueue& durability_queue;
     LogFailure& failure;
   };
 
@@ -83,7 +83,7 @@ class LogWriter {
   Lsn durable() const { return Lsn(durable_.load(std::memory_order_seq_cst)); }
   Lsn consumed() const { return Lsn(consumed_.load(std::memory_order_acquire)); }
   // As RedoLog::NotifyWhenDurable.
-  bool NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry);
+  bool NotifyWhenDurable(Lsn lsn, DurabilityCallback* waiter, Urgency urgency);
   // If no other thread writes, writes the record at `lsn` on the calling thread, with all complete records. True: it
   // is durable. False: it may not be. Waits for the device. REQUIRES: the record was appended.
   bool Lead(Lsn lsn);
@@ -111,20 +111,20 @@ class LogWriter {
 
   void Loop();
   void Sleep();
-  void Rest();
+  void SleepWithNothingInFlight();
   bool WorkWaits() const;
   bool SomethingElseWaits() const;
   bool MaySubmit() const;
   // A thread waits for a record that was not taken yet.
-  bool Hurried() const { return hurried_.load(std::memory_order_seq_cst) > consumed().value; }
+  bool UrgentRecordWaits() const { return urgent_below_.load(std::memory_order_seq_cst) > consumed().value; }
   // The scanned records may not wait any longer.
   bool Due();
   // Records wait for a segment, and there may never be one.
   bool NoSpace() const { return stalled_ && parts_.segments.disk_full(); }
   // Each returns true if it made progress.
-  bool TakeCompletions();
+  bool HandleCompletions();
   bool SubmitBlocks();
-  bool TakeWithoutWriting();
+  bool DiscardRecordsAfterFailure();
   void ReleaseRing();
   Lsn ReleaseTarget() const;
   void CheckDevice();
@@ -148,11 +148,11 @@ class LogWriter {
   const Parts parts_;
 
   // State of the log thread.
-  Deadline due_ = kNoDeadline;  // when complete records must be submitted; kNoDeadline: not set
-  int quiet_ = 0;               // lingers in a row that found no record
-  int crowd_ = 0;               // number of rests to come in which no committer may lead
-  uint64_t crowded_ = 0;        // the signal's crowded() as seen last
-  bool stalled_ = false;        // records wait for a spare segment
+  Deadline due_ = kNoDeadline;         // when complete records must be submitted; kNoDeadline: not set
+  int idle_lingers_ = 0;               // lingers in a row that found no record
+  int sleeps_without_lead_ = 0;        // number of sleeps to come in which no committer may lead
+  uint64_t seen_contended_leads_ = 0;  // the role's contended_leads() as seen last
+  bool stalled_ = false;               // records wait for a spare segment
   bool failure_seen_ = false;
 
   // State of the writer role.
@@ -167,7 +167,7 @@ class LogWriter {
 
   std::atomic<uint64_t> durable_;
   std::atomic<uint64_t> consumed_;
-  std::atomic<uint64_t> hurried_{0};  // one past the highest LSN that a thread waits for in a hurry
+  std::atomic<uint64_t> urgent_below_{0};  // one past the highest LSN of an urgent record
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> segment_room_{0};
   std::atomic<uint64_t> records_{0}, blocks_{0}, block_bytes_{0}, led_blocks_{0}, sleeps_{0};

@@ -22,7 +22,7 @@
 namespace deut::tc {
 namespace {
 
-struct Told final : DurabilityWaiter {
+struct Told final : DurabilityCallback {
   void OnDurable(const Status& s) override {
     code.store(static_cast<int>(s.code()));
     told.store(true);

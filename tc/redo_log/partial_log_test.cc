@@ -86,11 +86,11 @@ TEST_F(PartialLogTest, IdsThatMissingFilesMayHaveHeldAreTooOldToKnow) {
   // Once the remaining old files may be removed, too, the horizon is logged, and nothing counts as missing any more.
   log = Open();
   const Timestamp raised = recovered_.outcome_horizon;
-  log->set_forget([&](Lsn) { return raised; });
+  log->set_before_trim([&](Lsn) { return raised; });
   log = nullptr;
   options_.keep_bytes = 1;
   log = Open();
-  log->set_forget([&](Lsn) { return raised; });
+  log->set_before_trim([&](Lsn) { return raised; });
   Fill(*log, 300'000, 300'600);
   const Lsn wanted = recovered_.end_lsn;
   while (log->first_lsn() < wanted) RealRuntime().Yield();  // the helper is removing files

@@ -31,9 +31,10 @@ class RecoveredOutcomes final : public ChainVisitor {
   }
   void OnBlock(const BlockHeader&) override {}
   void OnEnd(const Cut&, const Status&) override {
-    if (files_missing() && !DEUT_OMITTED("outcome.missing_files")) horizon = std::max(horizon, oldest_->drawn);
+    if (files_missing() && !DEUT_OMITTED("outcome.missing_files"))
+      horizon = std::max(horizon, oldest_->maybe_drawn_below);
   }
-  void OnBehind(const BlockHeader&) override {}
+  void OnBlockBehindEnd(const BlockHeader&) override {}
   void OnRecord(const LogRecord& record) override {
     if (record.type == RecordType::kOutcomeHorizon) horizon = std::max(horizon, record.timestamp);
     if (record.type == RecordType::kTrimmed) trimmed_ = std::max(trimmed_, record.trimmed);
@@ -56,7 +57,7 @@ class RecoveredOutcomes final : public ChainVisitor {
  private:
   struct Oldest {
     Lsn first_lsn;
-    Timestamp drawn;  // all timestamps below it may have been drawn before first_lsn
+    Timestamp maybe_drawn_below;  // all timestamps below it may have been drawn before first_lsn
   };
 
   const size_t limit_;

@@ -240,11 +240,11 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
   if (visitor_ != nullptr) visitor_->OnSegment(*file.header, file.state);
   chain_.checksum = file.header_checksum;
   chain_epoch_ = file.header->epoch;
-  if (chain_.lives.empty() || chain_.lives.back().epoch != chain_epoch_)
-    chain_.lives.push_back({.epoch = chain_epoch_, .nonce = file.header->nonce, .begin = lsn_});
+  if (chain_.starts.empty() || chain_.starts.back().epoch != chain_epoch_)
+    chain_.starts.push_back({.epoch = chain_epoch_, .nonce = file.header->nonce, .begin = lsn_});
   chain_.state.epoch = std::max(chain_.state.epoch, chain_epoch_);
-  auto segment =
-      std::make_shared<Segment>(file.number, std::move(file.file), file.segment_bytes, /*of_this_life=*/false);
+  auto segment = std::make_shared<Segment>(file.number, std::move(file.file), file.segment_bytes,
+                                           /*created_by_this_process=*/false);
   segment->Begin(lsn_);
   chain_.segments.push_back(segment);
   std::optional<Lsn> limit;
@@ -359,7 +359,7 @@ Status Recovery::ScanPastBreak() {
       written = std::max(written, offset + block->header.block_bytes);
       files_[i].behind_bytes += block->header.block_bytes;
       if (block->header.epoch >= chain_epoch_) {
-        if (visitor_ != nullptr) visitor_->OnBehind(block->header);
+        if (visitor_ != nullptr) visitor_->OnBlockBehindEnd(block->header);
         if (block->header.durable > lsn_ && !DEUT_OMITTED("D2.scan_past_break")) {
           return DEUT_ERROR(kCorruption, place, ": the redo log is damaged at LSN ", lsn_.value, ": the block in ",
                             PathOf(files_[i].number), " at offset ", offset,
@@ -407,7 +407,7 @@ Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directo
   return Recovery(storage, directory, visitor, std::move(queue)).Run();
 }
 
-Status WriteAgain(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks) {
+Status RewriteUnprovenBlocks(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks) {
   if (DEUT_OMITTED("D2.write_again")) return Status::Ok();
   AlignedBuffer buffer;
   std::unique_ptr<File> file;

@@ -20,7 +20,7 @@
 // record in it was ever reported durable. (Rot in the very last blocks, after which nothing was written, cannot be
 // told from that.)
 // Blocks of the chain need not be durable. A write that failed, or whose process died, may have left bytes that can
-// be read but do not outlive a loss of power. Blocks that no later block calls durable are `unproven`. WriteAgain
+// be read but do not outlive a loss of power. Blocks that no later block calls durable are `unproven`. RewriteUnprovenBlocks
 // writes the same bytes once more and so makes them durable, before anything is built on them. (A sync is not enough
 // for bytes of a failed write.)
 // The seal guards the scan past the break against a client's value that holds the bytes of a block. Without it such a
@@ -56,11 +56,11 @@ struct UnprovenBlock {
 };
 
 // A start of the TC, with its epoch, that has blocks in the chain.
-struct LogLife {
+struct LogStart {
   TcEpoch epoch;
   uint64_t nonce = 0;
   Lsn begin;  // its first record; for the oldest one: where the chain begins, perhaps in the middle of its records
-  friend bool operator==(const LogLife&, const LogLife&) = default;
+  friend bool operator==(const LogStart&, const LogStart&) = default;
 };
 
 // A file behind the chain whose content cannot be determined.
@@ -70,9 +70,9 @@ struct DamagedSegment {
 };
 
 struct RecoveredChain {
-  bool empty = false;          // there is no log: nothing was ever durable
-  LogState state;              // as of the end. state.epoch is the highest epoch seen anywhere, also behind the break
-  std::vector<LogLife> lives;  // oldest first; each ends where the next begins, the last one at the end
+  bool empty = false;            // there is no log: nothing was ever durable
+  LogState state;                // as of the end. state.epoch is the highest epoch seen anywhere, also behind the break
+  std::vector<LogStart> starts;  // oldest first; each ends where the next begins, the last one at the end
   Lsn first_lsn = kFirstLsn;
   Cut end{.lsn = kFirstLsn};  // the break: the next TC epoch continues at end.lsn
   Lsn last_shipped;           // the last record in the chain that a DC may be sent; 0 = none
@@ -91,7 +91,7 @@ struct RecoveredChain {
 Result<RecoveredChain> RecoverChain(Storage& storage, const std::string& directory, ChainVisitor* visitor = nullptr);
 
 // Makes the blocks durable. REQUIRES: no other thread or process writes to the files.
-Status WriteAgain(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks);
+Status RewriteUnprovenBlocks(Storage& storage, const std::string& directory, const std::vector<UnprovenBlock>& blocks);
 
 }  // namespace deut::tc
 

@@ -135,7 +135,7 @@ TEST_F(RecoveryTest, ALaterSegmentProvesDamageToo) {
 TEST_F(RecoveryTest, OlderEpochsProveNothing) {
   ThreeCommits();
   const Cut cut = forge_.Here();
-  forge_.NewLife(2, cut);
+  forge_.NewStart(2, cut);
   const Cut end = forge_.Here();
   // Blocks of an earlier process in a file that was allocated ahead of need.
   forge_.state.epoch = TcEpoch(1);
@@ -156,7 +156,7 @@ TEST_F(RecoveryTest, BehindALoggedCutNothingCounts) {
   LogForge again(*storage_, "/log");
   again.state = forge_.state;
   again.predecessor = Recover().checksum;
-  again.NewLife(2, cut);
+  again.NewStart(2, cut);
   again.CommitRecord(5);
   again.Block();
   ExpectEnd(again.Here());
@@ -169,7 +169,7 @@ TEST_F(RecoveryTest, BehindALoggedCutNothingCounts) {
 TEST_F(RecoveryTest, DamageBeforeALoggedCutIsRefused) {
   ThreeCommits();
   const uint64_t last = forge_.offset - 4096;
-  forge_.NewLife(2, forge_.Here());
+  forge_.NewStart(2, forge_.Here());
   forge_.Write(1, last, std::string(512, '\0'));
   ExpectCorruption(At(1, last));
 }
@@ -178,7 +178,7 @@ TEST_F(RecoveryTest, ACutThatDoesNotFitIsRefused) {
   ThreeCommits();
   const Cut cut = forge_.Here();
   forge_.predecessor ^= 1;
-  forge_.NewLife(2, cut);
+  forge_.NewStart(2, cut);
   ExpectCorruption(At(2, 0) + ": an end of epoch");
 }
 
@@ -216,7 +216,7 @@ TEST_F(RecoveryTest, BehindACutNothingCountsAfterALifeThatLoggedNone) {
   for (const uint64_t number : chain.stale) ASSERT_TRUE(storage_->Remove(forge_.Path(number)).ok());
   again.state = chain.state;
   again.predecessor = chain.checksum;
-  again.NewLife(chain.next_number, chain.end);
+  again.NewStart(chain.next_number, chain.end);
   again.CommitRecord(5);
   again.Block();
   ExpectEnd(again.Here());
@@ -327,7 +327,7 @@ TEST_F(RecoveryTest, ASegmentInUseWhoseFirstSectorIsDamagedIsNotCalledASpare) {
 TEST_F(RecoveryTest, ATruncatedFileIsSeen) {
   ThreeCommits();
   const uint64_t last = forge_.offset - 4096;
-  forge_.NewLife(2, forge_.Here());
+  forge_.NewStart(2, forge_.Here());
   const auto file = storage_->Open(forge_.Path(1), {.writable = true});
   ASSERT_TRUE((*file)->Truncate(last + 100).ok());
   ExpectCorruption(At(1, last));

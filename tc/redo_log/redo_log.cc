@@ -15,10 +15,9 @@
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
-#include "tc/redo_log/durable_wait.h"
+#include "tc/redo_log/blocking_durability_wait.h"
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_ring.h"
-#include "tc/redo_log/log_signal.h"
 #include "tc/redo_log/log_space.h"
 #include "tc/redo_log/log_writer.h"
 #include "tc/redo_log/read_back.h"
@@ -29,6 +28,7 @@
 #include "tc/redo_log/segment_set.h"
 #include "tc/redo_log/timestamp_reservation.h"
 #include "tc/redo_log/transaction_records.h"
+#include "tc/redo_log/writer_role.h"
 
 namespace deut::tc {
 namespace {
@@ -64,7 +64,7 @@ class Reader final : public LogReader {
  public:
   Reader(Runtime& runtime, LogWriter& writer, RecordSource sequential, RecordSource chunks, Lsn from)
       : writer_(writer),
-        wait_(runtime, writer, Hurry::kInTime),
+        wait_(runtime, writer, Urgency::kNotUrgent),
         sequential_(std::move(sequential)),
         chunks_(std::move(chunks)),
         position_(from) {}
@@ -90,7 +90,7 @@ class Reader final : public LogReader {
 
  private:
   LogWriter& writer_;
-  DurableWait wait_;
+  BlockingDurabilityWait wait_;
   RecordSource sequential_;
   RecordSource chunks_;
   Lsn position_;
@@ -117,18 +117,18 @@ struct RedoLog::Parts {
         lock(std::move(l)),
         failure(options.on_failure),
         queue(std::move(q)),
-        signal(runtime, queue.get()),
-        ring(options.ring_bytes, chain.end.lsn, runtime, signal),
+        role(runtime, queue.get()),
+        ring(options.ring_bytes, chain.end.lsn, runtime, role),
         segments(
             {.directory = options.directory, .segment_bytes = options.segment_bytes, .spares = options.spare_segments},
             runtime, disk, std::move(chain.segments), chain.next_number,
             [this] {
-              signal.Notify();
+              role.Notify();
               space.Changed();
             },
             [this](const Status& status) {
               failure.Report(status);
-              signal.Notify();
+              role.Notify();
             }),
         writer({.block_bytes = options.block_bytes,
                 .max_in_flight = options.max_in_flight,
@@ -136,7 +136,7 @@ struct RedoLog::Parts {
                 .device_timeout = options.device_timeout,
                 .slow_after = options.slow_after,
                 .linger = options.linger},
-               {runtime, *queue, signal, ring, segments, waiters, failure}, state,
+               {runtime, *queue, role, ring, segments, durability_queue, failure}, state,
                {.lsn = chain.end.lsn, .checksum = chain.checksum}),
         space({.directory = options.directory,
                .segment_bytes = options.segment_bytes,
@@ -195,16 +195,16 @@ struct RedoLog::Parts {
   const std::unique_ptr<FileLock> lock;
   LogFailure failure;
   const std::unique_ptr<IoQueue> queue;
-  LogSignal signal;
+  WriterRole role;
   LogRing ring;
-  DurabilityWaiters waiters;
+  DurabilityQueue durability_queue;
   SegmentSet segments;
   LogWriter writer;
   LogSpace space;
   TimestampReservation reservation;
   RecordSourceCounters source_counters;
   ReadBack read_back;
-  std::function<Timestamp(Lsn cut)> forget;
+  std::function<Timestamp(Lsn cut)> before_trim;
   // No commit takes this mutex.
   Mutex mutex;
   RedoStart redo_start DEUT_GUARDED_BY(mutex);   // the last durable one
@@ -279,7 +279,8 @@ Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::str
 }
 
 // Returns the state with which this start begins: the recovered state, a higher epoch and a new nonce.
-Result<LogState> NewLife(const RecoveredChain& chain, TcId wanted, const std::string& directory, Runtime& runtime) {
+Result<LogState> NextEpochState(const RecoveredChain& chain, TcId wanted, const std::string& directory,
+                                Runtime& runtime) {
   LogState state = chain.state;
   if (chain.empty) {
     state = LogState();
@@ -318,7 +319,7 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Recover(const RedoLogOptions& options,
   lock->RemoveWhenReleased(true);  // until Begin
   RecoveredOutcomes outcomes(options.max_outcomes);
   DEUT_ASSIGN_OR_RETURN(RecoveredChain chain, RecoverChain(storage, options.directory, &outcomes));
-  DEUT_ASSIGN_OR_RETURN(const LogState state, NewLife(chain, options.tc, options.directory, runtime));
+  DEUT_ASSIGN_OR_RETURN(const LogState state, NextEpochState(chain, options.tc, options.directory, runtime));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage.NewQueue(options.max_in_flight + 1));
   if (outcomes.files_missing()) {
     LogWarning(options.directory, ": the redo log begins at LSN ", chain.first_lsn.value,
@@ -334,7 +335,7 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Recover(const RedoLogOptions& options,
                             .nonce = state.nonce,
                             .first_timestamp = state.reserved,
                             .first_lsn = chain.first_lsn,
-                            .lives = chain.lives,
+                            .starts = chain.starts,
                             .end_lsn = chain.end.lsn,
                             .last_shipped = std::max(chain.last_shipped, Lsn(chain.first_lsn.value - 1)),
                             .redo_start = state.redo_start,
@@ -354,15 +355,15 @@ Status RedoLog::Begin() {
   const std::string& directory = p.options.directory;
   p.lock->RemoveWhenReleased(false);
   // Each step may be repeated after a step that found no space.
-  DEUT_RETURN_IF_ERROR(WriteAgain(p.storage, directory, p.begins.unproven));
+  DEUT_RETURN_IF_ERROR(RewriteUnprovenBlocks(p.storage, directory, p.begins.unproven));
   DEUT_RETURN_IF_ERROR(RemoveStale(p.storage, directory, p.begins.stale, p.begins.damaged));
   DEUT_RETURN_IF_ERROR(CreateFirstSegment(p.segments, p.storage, directory, p.begins.empty, p.begins.cut));
-  return StartLife();
+  return StartWriting();
 }
 
 bool RedoLog::begun() const { return parts_->begun.load(std::memory_order_acquire); }
 
-Status RedoLog::StartLife() {
+Status RedoLog::StartWriting() {
   Parts& p = *parts_;
   p.writer.Start();
   p.segments.Start();
@@ -437,7 +438,7 @@ AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update>
   appended += result.end.value - result.lsn.value;
   if (claim != nullptr) {
     DEUT_DCHECK(claim->log_bytes() == appended);
-    claim->Used(result.end);
+    claim->MarkUsed(result.end);
   }
   PlaceUpdates(result.lsn, body, places);
   result.first = std::min(first, result.lsn);
@@ -453,7 +454,9 @@ AppendResult RedoLog::AppendLowWater(Timestamp low_water) {
   return parts_->Append(RecordType::kLowWater, EncodeTimestampBody(low_water));
 }
 
-void RedoLog::set_forget(std::function<Timestamp(Lsn cut)> forget) { parts_->forget = std::move(forget); }
+void RedoLog::set_before_trim(std::function<Timestamp(Lsn cut)> before_trim) {
+  parts_->before_trim = std::move(before_trim);
+}
 
 Status RedoLog::AddKnownDc(DcId dc, Deadline deadline) {
   Lsn lsn;
@@ -501,11 +504,11 @@ Status RedoLog::WaitDurable(Lsn lsn, Deadline deadline) {
   BeforeWait::Tell();
   const bool near = deadline != kNoDeadline && deadline < parts_->runtime.Now() + kNearDeadline;
   if (!near && parts_->writer.Lead(lsn)) return Status::Ok();
-  return DurableWait(parts_->runtime, parts_->writer, Hurry::kNow).Wait(lsn, deadline);
+  return BlockingDurabilityWait(parts_->runtime, parts_->writer, Urgency::kUrgent).Wait(lsn, deadline);
 }
 
-bool RedoLog::NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry) {
-  return parts_->writer.NotifyWhenDurable(lsn, waiter, hurry);
+bool RedoLog::NotifyWhenDurable(Lsn lsn, DurabilityCallback* waiter, Urgency urgency) {
+  return parts_->writer.NotifyWhenDurable(lsn, waiter, urgency);
 }
 
 Timestamp RedoLog::reserved_below() const { return parts_->reservation.durable_below(); }
@@ -535,13 +538,13 @@ Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline)
     MutexLock lock(parts_->mutex);
     if (redo_start.lsn >= parts_->redo_start.lsn) parts_->redo_start = redo_start;
   }
-  return LetGoOfKept(deadline);
+  return TrimKeptForOutcomes(deadline);
 }
 
 Lsn RedoLog::Parts::CutNow() {
   const MonotonicTime now = runtime.Now();
   // Counts files, not records: a log that is written in small pieces takes more disk space than its records have bytes.
-  const Lsn by_size = segments.BeginOfNewest(options.keep_bytes / options.segment_bytes);
+  const Lsn by_size = segments.FirstLsnOfNewest(options.keep_bytes / options.segment_bytes);
   MutexLock locked(mutex);
   if (options.keep_bytes == 0 || segments.disk_full()) return redo_start.lsn;
   if (tails.empty() || now - tails.back().at >= options.keep_time / kTailsKept) tails.push_back({now, ring.tail()});
@@ -552,10 +555,10 @@ Lsn RedoLog::Parts::CutNow() {
   return std::min(redo_start.lsn, std::max(keep_from, by_size));
 }
 
-Status RedoLog::LetGoOfKept(Deadline deadline) {
-  const Lsn cut = parts_->segments.Boundary(parts_->CutNow());
+Status RedoLog::TrimKeptForOutcomes(Deadline deadline) {
+  const Lsn cut = parts_->segments.FirstLsnAfterTrimTo(parts_->CutNow());
   if (cut <= first_lsn()) return Status::Ok();
-  const Timestamp horizon = parts_->forget ? parts_->forget(cut) : Timestamp{0};
+  const Timestamp horizon = parts_->before_trim ? parts_->before_trim(cut) : Timestamp{0};
   if (horizon > Timestamp{0} && !DEUT_OMITTED("outcome.log_horizon"))
     parts_->Append(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
   // The TRIMMED record lies above the cut, so the remaining log always holds the last one. By it a later start can tell trimmed files from missing

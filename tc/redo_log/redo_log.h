@@ -28,7 +28,7 @@
 #include "common/base/transaction_id.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/durability_waiter.h"
+#include "tc/redo_log/durability_callback.h"
 #include "tc/redo_log/log_reader.h"
 #include "tc/redo_log/log_record.h"
 #include "tc/redo_log/recovery.h"
@@ -81,12 +81,12 @@ struct RedoLogOptions {
 struct RecoveredLog {
   bool created = false;  // there was no log
   TcId tc;
-  TcEpoch epoch;                    // the epoch of this start: above every earlier one, durable once begun
-  uint64_t nonce = 0;               // the nonce of this start (X5), durable once begun
-  Timestamp first_timestamp;        // the first timestamp to draw: no earlier process has drawn it or a later one (D3)
-  Lsn first_lsn;                    // LSN of the oldest record that is kept
-  std::vector<LogLife> lives = {};  // earlier starts; the oldest ones may have been trimmed with their log
-  Lsn end_lsn;                      // end of the recovered log
+  TcEpoch epoch;              // the epoch of this start: above every earlier one, durable once begun
+  uint64_t nonce = 0;         // the nonce of this start (X5), durable once begun
+  Timestamp first_timestamp;  // the first timestamp to draw: no earlier process has drawn it or a later one (D3)
+  Lsn first_lsn;              // LSN of the oldest record that is kept
+  std::vector<LogStart> starts = {};  // earlier starts; the oldest ones may have been trimmed with their log
+  Lsn end_lsn;                        // end of the recovered log
   // LSN of the last record that a DC may have been sent (a commit, or low-water); below first_lsn if there is none. A DC that has applied a later
   // record must be refused (X4). A start that serves no client does not change it, however much it appends.
   Lsn last_shipped;
@@ -191,7 +191,7 @@ class RedoLog {
   // deadline by the time that the device takes.
   Status WaitDurable(Lsn lsn, Deadline deadline);
   // True: the record at `lsn` is durable, and the waiter was not registered. False: its OnDurable is called once, on a thread that writes the log.
-  bool NotifyWhenDurable(Lsn lsn, DurabilityWaiter* waiter, Hurry hurry = Hurry::kNow);
+  bool NotifyWhenDurable(Lsn lsn, DurabilityCallback* waiter, Urgency urgency = Urgency::kUrgent);
 
   // --- Timestamps (D3). A timestamp may be used only after EnsureReserved has returned OK for it. The call is nearly always one load and one
   // compare. It requests the next block when half of the present one is used.
@@ -206,10 +206,11 @@ class RedoLog {
   RedoStart redo_start() const;  // the last durable one
   // Removes or recycles segments that were kept for ids and need not be kept any longer: because of their age, their size, or a full disk. The
   // shipper calls it regularly.
-  Status LetGoOfKept(Deadline deadline);
-  // The log calls `forget(cut)` before it removes commits below `cut`, and logs the outcome horizon that `forget` returns before they are gone.
+  Status TrimKeptForOutcomes(Deadline deadline);
+  // The log calls `before_trim(cut)` before it removes commits below `cut`, and logs the outcome horizon that `before_trim` returns before they are
+  // gone.
   // REQUIRES: set before the first AdvanceRedoStart.
-  void set_forget(std::function<Timestamp(Lsn cut)> forget);
+  void set_before_trim(std::function<Timestamp(Lsn cut)> before_trim);
   // X4. Logs that this DC belongs to the TC, and waits until that is durable, also if another call has logged it.
   // RESOURCE_EXHAUSTED: the log knows 64 DCs already.
   Status AddKnownDc(DcId dc, Deadline deadline);
@@ -228,7 +229,7 @@ class RedoLog {
  private:
   struct Parts;
   explicit RedoLog(std::unique_ptr<Parts> parts);
-  Status StartLife();
+  Status StartWriting();
   const std::unique_ptr<Parts> parts_;
 };
 

@@ -109,7 +109,7 @@ BENCHMARK(DurableCommit)
 
 // The same without waiting threads: transactions get a callback, as the server's asynchronous commits do. One thread
 // keeps range(0) of them in flight.
-struct Slot final : DurabilityWaiter {
+struct Slot final : DurabilityCallback {
   void OnDurable(const Status& status) override {
     DEUT_CHECK(status.ok());
     done.store(true, std::memory_order_release);

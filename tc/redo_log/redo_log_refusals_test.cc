@@ -149,7 +149,7 @@ TEST_F(RedoLogRefusalsTest, DamageThatALaterBlockProves) {
 TEST_F(RedoLogRefusalsTest, DamageBeforeALoggedCut) {
   BeginLog();
   const uint64_t last = forge_.offset - 4096;
-  forge_.NewLife(2, forge_.Here());
+  forge_.NewStart(2, forge_.Here());
   forge_.Write(1, last, std::string(512, '\0'));
   ExpectRefusedForEver(ErrorCode::kCorruption, forge_.Path(1));
 }
@@ -158,7 +158,7 @@ TEST_F(RedoLogRefusalsTest, ACutThatDoesNotFit) {
   BeginLog();
   const Cut cut = forge_.Here();
   forge_.predecessor ^= 1;
-  forge_.NewLife(2, cut);
+  forge_.NewStart(2, cut);
   ExpectRefusedForEver(ErrorCode::kCorruption, "an end of epoch");
 }
 

@@ -206,7 +206,7 @@ TEST_F(RedoLogTest, TheLogIsKeptForItsIds) {
   auto log = Open();
   std::vector<Lsn> lsns;
   uint64_t forgotten = 0;  // the highest commit that was trimmed
-  log->set_forget([&](Lsn cut) {
+  log->set_before_trim([&](Lsn cut) {
     for (uint64_t i = forgotten + 1; i <= lsns.size() && lsns[i - 1] < cut; ++i) forgotten = i;
     return Timestamp(forgotten + 1);
   });
@@ -283,7 +283,7 @@ TEST_F(RedoLogTest, APositionInsideARecordIsRefused) {
   }
 }
 
-struct CountingWaiter final : DurabilityWaiter {
+struct CountingWaiter final : DurabilityCallback {
   void OnDurable(const Status& s) override {
     ok = s.ok();
     called.fetch_add(1);

@@ -24,14 +24,14 @@ namespace deut::tc {
 
 class Segment {
  public:
-  // `of_this_life`: this process created it, so no write of an earlier process can still be in flight to it.
-  Segment(uint64_t number, std::unique_ptr<File> file, uint64_t bytes, bool of_this_life)
-      : number_(number), file_(std::move(file)), bytes_(bytes), of_this_life_(of_this_life) {}
+  // `created_by_this_process`: this process created it, so no write of an earlier process can still be in flight to it.
+  Segment(uint64_t number, std::unique_ptr<File> file, uint64_t bytes, bool created_by_this_process)
+      : number_(number), file_(std::move(file)), bytes_(bytes), created_by_this_process_(created_by_this_process) {}
 
   uint64_t number() const { return number_; }
   File& file() const { return *file_; }
   uint64_t bytes() const { return bytes_; }
-  bool of_this_life() const { return of_this_life_; }
+  bool created_by_this_process() const { return created_by_this_process_; }
 
   Lsn first_lsn() const { return first_lsn_; }
   // One past the last record it holds, once that is known. Before that, the largest LSN.
@@ -75,7 +75,7 @@ class Segment {
   const uint64_t number_;
   const std::unique_ptr<File> file_;
   const uint64_t bytes_;
-  const bool of_this_life_;
+  const bool created_by_this_process_;
   Lsn first_lsn_;
   std::atomic<uint64_t> end_lsn_{UINT64_MAX};
   std::unique_ptr<Entry[]> index_;

@@ -12,7 +12,7 @@ namespace {
 
 // Period at which the helper retries allocation while the disk is full, and checks whether the spares beyond the
 // usual number are still wanted.
-constexpr Duration kLookAgainPause = milliseconds(100);
+constexpr Duration kShortageRetryPause = milliseconds(100);
 // Freed segments are kept as spares up to this many times the number that is allocated ahead. Reuse of a file costs
 // nothing; a new file is written twice.
 constexpr size_t kKeptPerSpare = 2;
@@ -90,7 +90,7 @@ Status SegmentSet::Create(uint64_t number, uint64_t bytes) {
     return allocated;
   }
   if (!DEUT_OMITTED("D2.sync_directory")) DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
-  AddSpare(std::make_shared<Segment>(number, std::move(file), bytes, /*of_this_life=*/true));
+  AddSpare(std::make_shared<Segment>(number, std::move(file), bytes, /*created_by_this_process=*/true));
   return Status::Ok();
 }
 
@@ -108,7 +108,8 @@ Result<bool> SegmentSet::OpenRenamed() {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, OpenFile(PathOf(renamed_), /*create=*/false));
   const uint64_t number = std::exchange(renamed_, 0);
   recycled_.fetch_add(1, std::memory_order_relaxed);
-  AddSpare(std::make_shared<Segment>(number, std::move(file), options_.segment_bytes, /*of_this_life=*/true));
+  AddSpare(
+      std::make_shared<Segment>(number, std::move(file), options_.segment_bytes, /*created_by_this_process=*/true));
   return true;
 }
 
@@ -122,7 +123,7 @@ Result<bool> SegmentSet::TrimOne() {
     first_lsn_.store(live_.front()->first_lsn().value, std::memory_order_seq_cst);
   }
   // Find does not return it any more. A reader that still holds it reads on from the removed file.
-  const bool recycle = segment.use_count() == 1 && segment->of_this_life() &&
+  const bool recycle = segment.use_count() == 1 && segment->created_by_this_process() &&
                        segment->bytes() == options_.segment_bytes &&
                        spare_count() < std::max<uint64_t>(kKeptPerSpare * options_.spares, Target());
   if (recycle) {
@@ -216,7 +217,7 @@ void SegmentSet::HelperLoop() {
     if (*worked) continue;
     // Segments beyond the spares are wanted only for a while, and no notification says when that ends.
     const bool look_again = full || spare_count() > kKeptPerSpare * options_.spares;
-    runtime_.Wait(work_word_, seen, look_again ? runtime_.Now() + kLookAgainPause : kNoDeadline);
+    runtime_.Wait(work_word_, seen, look_again ? runtime_.Now() + kShortageRetryPause : kNoDeadline);
   }
 }
 
@@ -265,12 +266,12 @@ std::shared_ptr<Segment> SegmentSet::Find(Lsn lsn) {
   return after == live_.begin() ? nullptr : after[-1];
 }
 
-Lsn SegmentSet::Boundary(Lsn lsn) {
+Lsn SegmentSet::FirstLsnAfterTrimTo(Lsn lsn) {
   const std::shared_ptr<Segment> segment = Find(lsn);
   return segment == nullptr ? first_lsn() : segment->first_lsn();
 }
 
-Lsn SegmentSet::BeginOfNewest(uint64_t count) {
+Lsn SegmentSet::FirstLsnOfNewest(uint64_t count) {
   MutexLock lock(mutex_);
   if (live_.empty()) return kFirstLsn;
   return live_[live_.size() - std::clamp<uint64_t>(count, 1, live_.size())]->first_lsn();

@@ -75,16 +75,16 @@ class SegmentSet {
   // Returns the segment with the record at `lsn`, or null if it was trimmed. REQUIRES: lsn is below the durable LSN.
   std::shared_ptr<Segment> Find(Lsn lsn);
   // Returns where the log begins after a trim to `lsn`: the first LSN of the segment that holds `lsn`.
-  Lsn Boundary(Lsn lsn);
+  Lsn FirstLsnAfterTrimTo(Lsn lsn);
   // Returns where the newest `count` segments in use begin.
-  Lsn BeginOfNewest(uint64_t count);
+  Lsn FirstLsnOfNewest(uint64_t count);
   // Lets the helper free the segments below `redo_start`. A segment stays if it holds records beyond `durable`, or
   // the newest durable segment header.
   void TrimTo(Lsn redo_start, Lsn durable);
   Lsn first_lsn() const { return Lsn(first_lsn_.load(std::memory_order_seq_cst)); }
 
   // Tells the helper that the demand has changed.
-  void Reconsider() { Notify(); }
+  void DemandChanged() { Notify(); }
   size_t spares() const { return options_.spares; }
   // The number of times that the demand could not be met because of a full disk or another shortage that ends by
   // itself.

@@ -31,7 +31,7 @@ class SpaceClaim {
 
   uint64_t log_bytes() const { return log_bytes_; }
   // The records have been appended, all of them below `end`.
-  void Used(Lsn end) {
+  void MarkUsed(Lsn end) {
     if (extra_bytes_ != 0) KeepExtraUntil(end);
     space_ = nullptr;
   }

@@ -32,7 +32,7 @@ void TimestampReservation::Request(uint64_t limit) {
   }
   const BytesBody body{EncodeTimestampBody(Timestamp(limit + block_))};
   const Lsn lsn = ring_.Append(MakeRecordWord(RecordType::kReserveTimestamps, body.Bytes()), body);
-  if (writer_.NotifyWhenDurable(lsn, this, Hurry::kNow)) OnDurable(Status::Ok());
+  if (writer_.NotifyWhenDurable(lsn, this, Urgency::kUrgent)) OnDurable(Status::Ok());
 }
 
 void TimestampReservation::OnDurable(const Status& status) {

@@ -19,13 +19,13 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/durability_waiter.h"
+#include "tc/redo_log/durability_callback.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_writer.h"
 
 namespace deut::tc {
 
-class TimestampReservation final : private DurabilityWaiter {
+class TimestampReservation final : private DurabilityCallback {
  public:
   // Everything below `durable_limit` is reserved.
   TimestampReservation(Runtime& runtime, LogRing& ring, LogWriter& writer, uint64_t block, Timestamp durable_limit)

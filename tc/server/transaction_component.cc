@@ -83,8 +83,10 @@ class LinkReader final : public DcReader {
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override {
     return link_.Read(requests, deadline);
   }
-  bool TryAsk(absl::Span<DataRequest* const> requests) override { return link_.TryAsk(requests); }
-  void Take(absl::Span<DataRequest* const> requests, Deadline deadline) override { link_.Take(requests, deadline); }
+  bool TryAsk(absl::Span<DataRequest* const> requests) override { return link_.TrySubmitReads(requests); }
+  void Take(absl::Span<DataRequest* const> requests, Deadline deadline) override {
+    link_.CollectReads(requests, deadline);
+  }
   Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override {
     DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BulkScan> scan, link_.OpenScan(spec, deadline));
     return std::unique_ptr<ScanStream>(std::move(scan));
@@ -173,7 +175,7 @@ struct TransactionComponent::Parts {
         state_mutex(r) {
     if (options.over_budget == OverBudgetPolicy::kAbortReader) registry.EvictBy([this] { return eviction.Next(); });
     outcomes.Recover(recovered);
-    log->set_forget([this](Lsn cut) { return outcomes.ForgetBelow(cut); });
+    log->set_before_trim([this](Lsn cut) { return outcomes.ForgetBelow(cut); });
   }
 
   Collector::Options CollectorOptions() {

@@ -21,10 +21,10 @@
 
 namespace deut::tc {
 
-// Checks the first bytes of a file that has the name of a spilled run. `bytes`: at most kUnderstandBytes from its beginning. OK: the file is of this
+// Checks the first bytes of a file that has the name of a spilled run. `bytes`: at most kFormatCheckBytes from its beginning. OK: the file is of this
 // format version, or has no content yet, so it may be removed. VERSION_MISMATCH: another version, naming both; CORRUPTION: no spilled run. Both name
 // `path`.
-constexpr size_t kUnderstandBytes = 512;
+constexpr size_t kFormatCheckBytes = 512;
 Status CheckSpillFileFormat(std::string_view bytes, std::string_view path);
 
 class SpillBlockBuilder {

@@ -35,7 +35,7 @@ void ChainAudit::OnSegment(const BlockHeader& header, const LogState& repeated) 
     records_.emplace(first_lsn_);
     commits_.emplace(first_lsn_);
     state_ = repeated;
-    ++counts_.lives;
+    ++counts_.starts;
     // Its first record will show whether this segment is the first of its start (CheckLifeBegins).
     life_from_ = Timestamp(1);
   } else {
@@ -56,8 +56,8 @@ void ChainAudit::CheckHeader(const BlockHeader& header, const LogState& repeated
   if (repeated.redo_start != state_.redo_start) differs("redo start");
   if (repeated.known_dcs != state_.known_dcs) differs("list of data components");
   if (header.epoch > state_.epoch) {
-    ForgetLife();
-    ++counts_.lives;
+    EndEpoch();
+    ++counts_.starts;
     life_begins_ = true;
     life_from_ = state_.reserved;
     state_.epoch = header.epoch;
@@ -147,7 +147,7 @@ void ChainAudit::CheckLifeBegins(const LogRecord& record) {
   }
   if (record.type != RecordType::kEpochStart) {
     if (std::exchange(life_begins_, false)) {
-      Find("D3", "the life of epoch ", block_.epoch.value, " begins with other records than its start");
+      Find("D3", "epoch ", block_.epoch.value, " begins with other records than its start");
     }
     return;
   }
@@ -169,7 +169,7 @@ void ChainAudit::CheckTransaction(const LogRecord& record) {
          state_.reserved.value, " are reserved");
   }
   if (record.timestamp < life_from_) {
-    Find("D3", "the transaction at LSN ", lsn_.value, " has timestamp ", timestamp, ", those of its life begin at ",
+    Find("D3", "the transaction at LSN ", lsn_.value, " has timestamp ", timestamp, ", those of its epoch begin at ",
          life_from_.value);
   }
   if (record.timestamp < state_.low_water) {
@@ -209,7 +209,7 @@ void ChainAudit::CheckCommit(const LogRecord& record) {
 
   commits_->Add(record.lsn);
   if (first != record.lsn) large_.push_back({.first = first, .commit = record.lsn});
-  if (first < state_.redo_start.lsn) CheckNothingIsCutOff(state_.redo_start);
+  if (first < state_.redo_start.lsn) CheckUnstableCommitsAreKept(state_.redo_start);
 }
 
 void ChainAudit::CheckRedoStart(const LogRecord& record) {
@@ -237,10 +237,10 @@ void ChainAudit::CheckRedoStart(const LogRecord& record) {
            Show(position.stable), ", the one before it had it at ", Show(last->stable));
     }
   }
-  CheckNothingIsCutOff(start);
+  CheckUnstableCommitsAreKept(start);
 }
 
-void ChainAudit::CheckNothingIsCutOff(const RedoStart& start) {
+void ChainAudit::CheckUnstableCommitsAreKept(const RedoStart& start) {
   for (const DcPosition& position : start.stable) {
     // A position inside a commit means that this commit is not completely stable.
     const uint64_t inside = position.stable.sequence == UINT32_MAX ? 1 : 0;
@@ -258,7 +258,7 @@ void ChainAudit::CheckNothingIsCutOff(const RedoStart& start) {
   }
 }
 
-void ChainAudit::ForgetLife() {
+void ChainAudit::EndEpoch() {
   counts_.orphans += chunks_.size();
   chunks_.clear();
   timestamps_.clear();
@@ -285,13 +285,13 @@ void ChainAudit::CheckBeginning() {
 }
 
 void ChainAudit::OnEnd(const Cut& end, const Status& why) {
-  ForgetLife();
+  EndEpoch();
   CheckBeginning();
   end_ = end;
   why_ = why;
 }
 
-void ChainAudit::OnBehind(const BlockHeader& header) {
+void ChainAudit::OnBlockBehindEnd(const BlockHeader& header) {
   ++counts_.behind_blocks;
   counts_.behind_bytes += header.block_bytes;
 }

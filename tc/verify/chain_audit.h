@@ -40,7 +40,7 @@ struct ChainCounts {
   };
   std::array<Records, static_cast<size_t>(RecordType::kTrimmed) + 1> records;  // by type
   uint64_t segments = 0, blocks = 0, block_bytes = 0;
-  uint64_t lives = 0;  // starts of the TC that have a segment
+  uint64_t starts = 0;  // starts of the TC that have a segment
   uint64_t updates = 0;
   uint64_t orphans = 0;  // chunks of transactions that did not commit
   uint64_t behind_blocks = 0, behind_bytes = 0;
@@ -58,7 +58,7 @@ class ChainAudit final : public ChainVisitor {
   void OnBlock(const BlockHeader& header) override;
   void OnRecord(const LogRecord& record) override;
   void OnEnd(const Cut& end, const Status& why) override;
-  void OnBehind(const BlockHeader& header) override;
+  void OnBlockBehindEnd(const BlockHeader& header) override;
 
   const ChainCounts& counts() const { return counts_; }
   // The state after the last record.
@@ -86,9 +86,9 @@ class ChainAudit final : public ChainVisitor {
   void CheckLifeBegins(const LogRecord& record);
   void CheckRedoStart(const LogRecord& record);
   // Checks that no commit that began below the redo start lies beyond one of the stable positions of that redo start.
-  void CheckNothingIsCutOff(const RedoStart& start);
+  void CheckUnstableCommitsAreKept(const RedoStart& start);
   void CheckBeginning();
-  void ForgetLife();
+  void EndEpoch();
 
   const std::string directory_;
   const std::function<void(std::string_view rule, std::string text)> find_;

@@ -30,13 +30,13 @@ TEST_F(ChainAuditTest, D3TimestampsAreReservedBeforeTheyAreUsed) {
 TEST_F(ChainAuditTest, D3ALifeDrawsFromItsOwnReservation) {
   Commit(50);
   ExpectClean();
-  forge_.NewLife(2, forge_.Here());
+  forge_.NewStart(2, forge_.Here());
   Reserve(200);
   Commit(100);
   ExpectClean();
   const Lsn lsn = Commit(99);
   ExpectFinding("D3",
-                Concat("the transaction at LSN ", lsn.value, " has timestamp 99, those of its life begin at 100"));
+                Concat("the transaction at LSN ", lsn.value, " has timestamp 99, those of its epoch begin at 100"));
 }
 
 TEST_F(ChainAuditTest, D3NoTimestampComesTwice) {
@@ -78,13 +78,13 @@ TEST_F(ChainAuditTest, D3ALifeBeginsWithItsStart) {
   forge_.BeginSegment(2);
   forge_.Record(RecordType::kEndOfEpoch, BytesBody{EncodeCutBody(cut)});
   Reserve(200);
-  ExpectFinding("D3", "the life of epoch 2 begins with other records than its start");
+  ExpectFinding("D3", "epoch 2 begins with other records than its start");
 }
 
 TEST_F(ChainAuditTest, D2ACutNamesWhereTheLogEnded) {
   Cut cut = forge_.Here();
   cut.offset += 4096;
-  forge_.NewLife(2, cut);
+  forge_.NewStart(2, cut);
   ExpectFinding("D2", "the log before it ends in log-00000000000000000001 at offset 8192");
 }
 

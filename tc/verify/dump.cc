@@ -56,7 +56,7 @@ class Dump final : public ChainVisitor {
   void OnEnd(const Cut& end, const Status& why) override {
     ConcatTo(&text_, "the log ends at LSN ", end.lsn.value, ": ", why.message(), "\n");
   }
-  void OnBehind(const BlockHeader& header) override {
+  void OnBlockBehindEnd(const BlockHeader& header) override {
     ConcatTo(&text_, "behind its end: a block of epoch ", header.epoch.value, " at ", SegmentName(header.segment), ":",
              header.offset, ", LSN ", header.first_lsn.value, " to ", header.end_lsn().value,
              ", written when the log was durable up to LSN ", header.durable.value, "\n");

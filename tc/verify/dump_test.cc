@@ -59,7 +59,7 @@ class DumpTest : public ::testing::Test {
         {chunk_});
     forge_.Block();
     const Lsn end = forge_.lsn;
-    forge_.NewLife(2, forge_.Here());
+    forge_.NewStart(2, forge_.Here());
     forge_.Record(RecordType::kLowWater, BytesBody{EncodeTimestampBody(Timestamp(8))});
     forge_.Record(
         RecordType::kRedoStart,

@@ -37,7 +37,7 @@ Result<LogDirectory> LogDirectory::Open(Storage& storage, const std::string& dir
     if (ParseSegmentName(name, &number)) {
       opened.segments.push_back(number);
     } else if (name != kLockName && name != kSpillName && !IsFolderOwnerName(name)) {
-      opened.strange.push_back(Concat(directory, "/", name));
+      opened.foreign_paths.push_back(Concat(directory, "/", name));
     }
   }
   std::ranges::sort(opened.segments);

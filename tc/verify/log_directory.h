@@ -20,9 +20,9 @@ namespace deut::tc {
 struct LogDirectory {
   static Result<LogDirectory> Open(Storage& storage, const std::string& directory);
 
-  std::unique_ptr<FileLock> lock;    // null: there is no lock file
-  std::vector<uint64_t> segments;    // numbers of the segments' files, ascending
-  std::vector<std::string> strange;  // paths of entries that no program of this store makes
+  std::unique_ptr<FileLock> lock;          // null: there is no lock file
+  std::vector<uint64_t> segments;          // numbers of the segments' files, ascending
+  std::vector<std::string> foreign_paths;  // paths of entries that no program of this store makes
 };
 
 }  // namespace deut::tc

@@ -43,7 +43,7 @@ TEST_F(LogDirectoryTest, SegmentsInTheirOrderAndWhatIsStrange) {
   const Result<LogDirectory> opened = LogDirectory::Open(*storage_, "/tc");
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
   EXPECT_THAT(opened->segments, ElementsAre(3u, 12u, 100u));
-  EXPECT_THAT(opened->strange, ::testing::UnorderedElementsAre("/tc/notes.txt", "/tc/log-12"));
+  EXPECT_THAT(opened->foreign_paths, ::testing::UnorderedElementsAre("/tc/notes.txt", "/tc/log-12"));
   EXPECT_EQ(opened->lock, nullptr) << "a copy without a lock file";
   EXPECT_FALSE(*storage_->Exists("/tc/LOCK")) << "none is made";
 }
@@ -55,7 +55,7 @@ TEST_F(LogDirectoryTest, ItsLockIsHeldAsLongAsItIsOpen) {
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     EXPECT_NE(opened->lock, nullptr);
     EXPECT_THAT(opened->segments, IsEmpty());
-    EXPECT_THAT(opened->strange, IsEmpty());
+    EXPECT_THAT(opened->foreign_paths, IsEmpty());
     EXPECT_THAT(Refusal("/tc", ErrorCode::kUnavailable), HasSubstr("stop the transaction component first"));
   }
   EXPECT_TRUE(LogDirectory::Open(*storage_, "/tc").ok());

@@ -28,11 +28,11 @@ class LogOnDisk {
   explicit LogOnDisk(uint64_t keep_bytes = 0) : keep_bytes_(keep_bytes) {}
 
   void Fill() {
-    for (int life = 1; life <= 3; ++life) Live(life);
+    for (int number = 1; number <= 3; ++number) WriteOneStart(number);
   }
 
-  // Opens the log once more, appends a dozen commits in several segments, and closes it. `life`: the number of this start.
-  void Live(int life) {
+  // Opens the log once more, appends a dozen commits in several segments, and closes it. `number`: the number of this start.
+  void WriteOneStart(int number) {
     RecoveredLog recovered;
     RedoLogOptions options = Options();
     options.keep_time = std::chrono::hours(1);
@@ -48,7 +48,7 @@ class LogOnDisk {
       // Every second commit waits, so that the blocks state different durable LSNs.
       if (i % 2 == 0) ASSERT_TRUE(log->WaitDurable(last.lsn, kNoDeadline).ok());
       if (i == 6) log->AppendLowWater(Timestamp(timestamp));
-      if (i == 8 && life < 3) {
+      if (i == 8 && number < 3) {
         ASSERT_TRUE(log->WaitDurable(last.lsn, kNoDeadline).ok());
         const RedoStart start{.lsn = last.first, .stable = {{.dc = dc, .stable = Position{before_.lsn, UINT32_MAX}}}};
         ASSERT_TRUE(log->AdvanceRedoStart(start, kNoDeadline).ok());

@@ -13,7 +13,7 @@ Result<LogReport> VerifyLog(Storage& storage, const std::string& directory, cons
   LogReport report;
   report.files = opened.segments.size();
   if (opened.lock == nullptr) report.notes.push_back(Concat(directory, ": there is no lock file: this is a copy"));
-  for (const std::string& path : opened.strange) {
+  for (const std::string& path : opened.foreign_paths) {
     report.notes.push_back(Concat(path, ": is not of the transaction component"));
   }
   const auto find = [&](std::string_view rule, std::string text) {
@@ -28,7 +28,7 @@ Result<LogReport> VerifyLog(Storage& storage, const std::string& directory, cons
   report.state = audit.state();
   report.first_lsn = audit.first_lsn();
   report.end = audit.end();
-  report.why_it_ends = audit.why().message();
+  report.end_reason = audit.why().message();
   if (!chain.ok()) return report;
   report.empty = chain->empty;
   for (const UnprovenBlock& block : chain->unproven) report.unproven_bytes += block.bytes;

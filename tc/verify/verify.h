@@ -50,7 +50,7 @@ struct LogReport {
   LogState state;  // the state after the last record that was read
   Lsn first_lsn;
   std::optional<Cut> end;          // nothing: the end was not found
-  std::string why_it_ends;         // the reason, with file and offset
+  std::string end_reason;          // the reason, with file and offset
   uint64_t unproven_bytes = 0;     // size of the last blocks, not proven durable; a start writes them again
   bool empty = false;              // there is no log: nothing was ever durable
   std::vector<std::string> notes;  // unusual facts that are no damage

@@ -27,7 +27,7 @@ namespace deut::tc {
 namespace {
 
 constexpr uint64_t kSegmentBytes = 32 << 10;
-constexpr uint64_t kMostSegments = 4;
+constexpr uint64_t kMaxSegments = 4;
 
 // Input: one byte selects a step. 1 to 8: a record of that type, whose body length is the next byte. 9: the block
 // ends. 10: a new segment. 11: a new segment of a new TC epoch. 12: a byte at (segment, 4 KiB block, place) is
@@ -100,7 +100,7 @@ class Script {
   }
 
   void BeginSegment() {
-    if (segment_ == kMostSegments) return;
+    if (segment_ == kMaxSegments) return;
     ++segment_;
     DEUT_CHECK(Open(segment_)->Allocate(kSegmentBytes).ok());
     std::string block(kSegmentHeaderBytes, '\0');

@@ -46,7 +46,7 @@ class VerifyTest : public ::testing::Test {
 
 TEST_F(VerifyTest, LogsOfSeveralLivesAreClean) {
   for (uint64_t life = 1; life <= 5; ++life) {
-    disk_.Live(life < 3 ? 1 : 3);
+    disk_.WriteOneStart(life < 3 ? 1 : 3);
     const LogReport report = Look();
     EXPECT_TRUE(report.clean()) << ReportText(report);
     EXPECT_EQ(report.state.epoch, TcEpoch(life));
@@ -137,7 +137,7 @@ class Beginning final : public ChainVisitor {
     if (record.type == RecordType::kTrimmed) trimmed = std::max(trimmed, record.trimmed);
   }
   void OnEnd(const Cut& /*end*/, const Status& /*why*/) override {}
-  void OnBehind(const BlockHeader& /*header*/) override {}
+  void OnBlockBehindEnd(const BlockHeader& /*header*/) override {}
   Lsn first() const { return first_.value_or(kFirstLsn); }
 
   Lsn trimmed = kFirstLsn;
@@ -232,7 +232,7 @@ class Places final : public ChainVisitor {
   }
   void OnRecord(const LogRecord& /*record*/) override {}
   void OnEnd(const Cut& /*end*/, const Status& /*why*/) override {}
-  void OnBehind(const BlockHeader& /*header*/) override {}
+  void OnBlockBehindEnd(const BlockHeader& /*header*/) override {}
   std::vector<Place> all;
 };
 

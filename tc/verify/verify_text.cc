@@ -42,8 +42,8 @@ std::string VerdictLine(const LogReport& report) {
     return Concat("tc verify: DAMAGED, ", report.damages, report.damages == 1 ? " finding" : " findings");
   }
   return Concat("tc verify: clean, ", CommitsOf(report), " commits, ", report.counts.updates, " updates in ",
-                report.counts.blocks, " blocks, ", report.counts.segments, " segments, ", report.counts.lives,
-                " lives");
+                report.counts.blocks, " blocks, ", report.counts.segments, " segments, ", report.counts.starts,
+                " starts");
 }
 
 std::string ReportText(const LogReport& report) {
@@ -51,7 +51,7 @@ std::string ReportText(const LogReport& report) {
   const ChainCounts& counts = report.counts;
   if (counts.segments != 0) {
     ConcatTo(&text, "transaction component ", report.state.tc.value, ", epoch ", report.state.epoch.value, "\n",
-             counts.segments, " segments of ", report.files, " files, ", counts.lives, " lives, ", counts.blocks,
+             counts.segments, " segments of ", report.files, " files, ", counts.starts, " starts, ", counts.blocks,
              " blocks of ", counts.block_bytes, " bytes\n");
     ConcatTo(&text, "records from LSN ", report.first_lsn.value, " on: ", counts.updates, " updates\n");
     AddRecords(counts, &text);
@@ -62,7 +62,7 @@ std::string ReportText(const LogReport& report) {
     ConcatTo(&text, "there is no log: nothing was ever durable\n");
   }
   if (report.end && counts.segments != 0) {
-    ConcatTo(&text, "the log ends at LSN ", report.end->lsn.value, ": ", report.why_it_ends, "\n");
+    ConcatTo(&text, "the log ends at LSN ", report.end->lsn.value, ": ", report.end_reason, "\n");
   }
   if (counts.behind_blocks != 0) {
     ConcatTo(&text, "behind its end: ", counts.behind_blocks, " whole blocks of ", counts.behind_bytes,

@@ -16,7 +16,7 @@ LogReport Whole() {
   LogReport report;
   report.files = 3;
   report.counts.segments = 2;
-  report.counts.lives = 1;
+  report.counts.starts = 1;
   report.counts.blocks = 5;
   report.counts.block_bytes = 20480;
   report.counts.updates = 7;
@@ -25,13 +25,13 @@ LogReport Whole() {
   report.state.redo_start.stable = {{.dc = DcId(9), .stable = Position{Lsn(64), 3}}};
   report.state.known_dcs = {DcId(9)};
   report.end = Cut{.lsn = Lsn(500), .segment = 2, .offset = 8192};
-  report.why_it_ends = "no block begins here";
+  report.end_reason = "no block begins here";
   return report;
 }
 
 TEST(VerifyTextTest, AWholeLog) {
   const std::string text = ReportText(Whole());
-  EXPECT_THAT(text, HasSubstr("2 segments of 3 files, 1 lives, 5 blocks of 20480 bytes\n"));
+  EXPECT_THAT(text, HasSubstr("2 segments of 3 files, 1 starts, 5 blocks of 20480 bytes\n"));
   EXPECT_THAT(text, HasSubstr("  commits: 4, 400 bytes\n"));
   EXPECT_THAT(text, Not(HasSubstr("low-water records"))) << "there is none";
   EXPECT_THAT(text, HasSubstr("of the chunks 1 are of transactions that did not commit\n"));
@@ -39,7 +39,7 @@ TEST(VerifyTextTest, AWholeLog) {
   EXPECT_THAT(text, HasSubstr("\ndata component 9 belongs to it\n"));
   EXPECT_THAT(text, HasSubstr("\nthe log ends at LSN 500: no block begins here\n"));
   EXPECT_THAT(text, Not(HasSubstr("what to do")));
-  EXPECT_THAT(text, EndsWith("\ntc verify: clean, 4 commits, 7 updates in 5 blocks, 2 segments, 1 lives\n"));
+  EXPECT_THAT(text, EndsWith("\ntc verify: clean, 4 commits, 7 updates in 5 blocks, 2 segments, 1 starts\n"));
 }
 
 TEST(VerifyTextTest, ReportSaysHowAStartTreatsTheTail) {
@@ -69,7 +69,7 @@ TEST(VerifyTextTest, FindingsNotesAndTheRemedy) {
 TEST(VerifyTextTest, NoLog) {
   EXPECT_EQ(ReportText(LogReport()),
             "there is no log: nothing was ever durable\n"
-            "tc verify: clean, 0 commits, 0 updates in 0 blocks, 0 segments, 0 lives\n");
+            "tc verify: clean, 0 commits, 0 updates in 0 blocks, 0 segments, 0 starts\n");
 }
 
 }  // namespace

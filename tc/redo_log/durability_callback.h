@@ -1,9 +1,9 @@
-// DurabilityWaiter: a callback for the moment when a record of the redo log is durable, so that no thread has to wait
+// DurabilityCallback: a callback for the moment when a record of the redo log is durable, so that no thread has to wait
 // (asynchronous commits). Derive from it, embed it in the transaction, and register it with
 // RedoLog::NotifyWhenDurable.
 // Ownership: the registrar keeps it alive until OnDurable has been entered. OnDurable may destroy it.
-#ifndef TC_REDO_LOG_DURABILITY_WAITER_H_
-#define TC_REDO_LOG_DURABILITY_WAITER_H_
+#ifndef TC_REDO_LOG_DURABILITY_CALLBACK_H_
+#define TC_REDO_LOG_DURABILITY_CALLBACK_H_
 
 #include <cstdint>
 
@@ -14,11 +14,11 @@ namespace deut::tc {
 
 // How soon a record with a waiter is to be durable: at once, or when the log writes it anyway
 // (RedoLogOptions::linger).
-enum class Hurry : uint8_t { kNow, kInTime };
+enum class Urgency : uint8_t { kUrgent, kNotUrgent };
 
-class DurabilityWaiter {
+class DurabilityCallback {
  public:
-  virtual ~DurabilityWaiter() = default;
+  virtual ~DurabilityCallback() = default;
   // Called exactly once, on the log thread or on a committer that has led. It must not block. It must not append to
   // the log: the append could wait for the thread that it runs on.
   //   OK: durable. CANCELLED: the log was stopped before.
@@ -26,11 +26,11 @@ class DurabilityWaiter {
   virtual void OnDurable(const Status& status) = 0;
 
  private:
-  friend class DurabilityWaiters;
+  friend class DurabilityQueue;
   Lsn lsn_;
-  DurabilityWaiter* next_ = nullptr;
+  DurabilityCallback* next_ = nullptr;
 };
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_DURABILITY_WAITER_H_
+#endif  // TC_REDO_LOG_DURABILITY_CALLBACK_H_

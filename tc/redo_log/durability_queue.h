@@ -1,5 +1,5 @@
-// DurabilityWaiters: the waiters for durable records, by LSN. Registration is latch-free. The thread that writes the
-// log (log_signal.h), called "the log thread" here, answers.
+// DurabilityQueue: the registered callbacks for durable records, by LSN; a registered callback is called a waiter.
+// Registration is latch-free. The thread that writes the log (writer_role.h), called "the log thread" here, answers.
 //
 // States of a waiter: its owner's -> on the stack (Register won the compare-and-swap) -> in the heap (taken by the
 // log thread) -> answered.
@@ -10,26 +10,26 @@
 //   Close: top -> closed (exchange); every later Register fails.
 // Thread-safety: Register from any thread; the rest by the log thread only (Close: or after it has ended). Ownership:
 // waiters belong to their registrars.
-#ifndef TC_REDO_LOG_DURABILITY_WAITERS_H_
-#define TC_REDO_LOG_DURABILITY_WAITERS_H_
+#ifndef TC_REDO_LOG_DURABILITY_QUEUE_H_
+#define TC_REDO_LOG_DURABILITY_QUEUE_H_
 
 #include <atomic>
 #include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
-#include "tc/redo_log/durability_waiter.h"
+#include "tc/redo_log/durability_callback.h"
 
 namespace deut::tc {
 
-class DurabilityWaiters {
+class DurabilityQueue {
  public:
-  DurabilityWaiters() = default;
-  DurabilityWaiters(const DurabilityWaiters&) = delete;
-  DurabilityWaiters& operator=(const DurabilityWaiters&) = delete;
+  DurabilityQueue() = default;
+  DurabilityQueue(const DurabilityQueue&) = delete;
+  DurabilityQueue& operator=(const DurabilityQueue&) = delete;
 
   // Returns false if closed: the waiter was not taken.
-  bool Register(Lsn lsn, DurabilityWaiter* waiter);
+  bool Register(Lsn lsn, DurabilityCallback* waiter);
 
   // True if a waiter was registered since the last Collect.
   bool HasNew() const { return top_.load(std::memory_order_seq_cst) != nullptr; }
@@ -43,14 +43,14 @@ class DurabilityWaiters {
 
  private:
   class Closed;
-  static DurabilityWaiter* ClosedMark();
-  void TakeIntoHeap(DurabilityWaiter* list);
+  static DurabilityCallback* ClosedMark();
+  void MoveToHeap(DurabilityCallback* list);
   size_t Answer(Lsn durable, const Status& others);
 
-  std::atomic<DurabilityWaiter*> top_{nullptr};
-  std::vector<DurabilityWaiter*> heap_;  // lowest LSN first (std::push_heap by greater)
+  std::atomic<DurabilityCallback*> top_{nullptr};
+  std::vector<DurabilityCallback*> heap_;  // lowest LSN first (std::push_heap by greater)
 };
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_DURABILITY_WAITERS_H_
+#endif  // TC_REDO_LOG_DURABILITY_QUEUE_H_

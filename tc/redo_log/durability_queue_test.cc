@@ -1,4 +1,4 @@
-#include "tc/redo_log/durability_waiters.h"
+#include "tc/redo_log/durability_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace deut::tc {
 namespace {
 
-struct Waiter final : DurabilityWaiter {
+struct Waiter final : DurabilityCallback {
   void OnDurable(const Status& s) override {
     status = s;
     ++calls;
@@ -24,8 +24,8 @@ struct Waiter final : DurabilityWaiter {
   std::vector<int>* order = nullptr;
 };
 
-TEST(DurabilityWaiters, AnswersInOrderWhatIsReached) {
-  DurabilityWaiters waiters;
+TEST(DurabilityQueue, AnswersInOrderWhatIsReached) {
+  DurabilityQueue waiters;
   std::vector<int> order;
   std::vector<Waiter> all(5);
   const uint64_t lsns[] = {300, 100, 200, 500, 400};
@@ -46,8 +46,8 @@ TEST(DurabilityWaiters, AnswersInOrderWhatIsReached) {
   for (const Waiter& waiter : all) EXPECT_EQ(waiter.calls, 1);
 }
 
-TEST(DurabilityWaiters, ClosedTakesNobody) {
-  DurabilityWaiters waiters;
+TEST(DurabilityQueue, ClosedTakesNobody) {
+  DurabilityQueue waiters;
   Waiter early, late;
   ASSERT_TRUE(waiters.Register(Lsn(8), &early));
   waiters.Close(Lsn(8), DEUT_ERROR(kCancelled, "stopped"));
@@ -57,8 +57,8 @@ TEST(DurabilityWaiters, ClosedTakesNobody) {
 }
 
 #ifdef DEUT_TEST_POINTS
-TEST(DurabilityWaiters, LostRacesAreTriedAgain) {
-  DurabilityWaiters waiters;
+TEST(DurabilityQueue, LostRacesAreTriedAgain) {
+  DurabilityQueue waiters;
   int lost = 0;
   testing::SetCasHandler([&](std::string_view name) { return name == "redo_log.waiters.cas" && ++lost <= 3; });
   Waiter waiter;
@@ -69,11 +69,11 @@ TEST(DurabilityWaiters, LostRacesAreTriedAgain) {
 }
 #endif
 
-TEST(DurabilityWaiters, EverybodyIsAnsweredOnce) {
+TEST(DurabilityQueue, EverybodyIsAnsweredOnce) {
   constexpr int kThreads = 4;
   constexpr int kEach = 5000;
   Runtime& runtime = RealRuntime();
-  DurabilityWaiters waiters;
+  DurabilityQueue waiters;
   std::vector<std::vector<Waiter>> all(kThreads);
   std::atomic<int> running{kThreads};
   std::vector<std::unique_ptr<Thread>> threads;

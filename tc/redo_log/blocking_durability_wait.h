@@ -1,8 +1,8 @@
-// DurableWait: lets a thread wait, with a deadline, until a record is durable. After a missed deadline, a second wait
+// BlockingDurabilityWait: lets a thread wait, with a deadline, until a record is durable. After a missed deadline, a second wait
 // for the same record continues the first one. So polling leaves no waiters behind.
 // Thread-safety: one thread at a time. Ownership: the writer outlives it, or was stopped.
-#ifndef TC_REDO_LOG_DURABLE_WAIT_H_
-#define TC_REDO_LOG_DURABLE_WAIT_H_
+#ifndef TC_REDO_LOG_BLOCKING_DURABILITY_WAIT_H_
+#define TC_REDO_LOG_BLOCKING_DURABILITY_WAIT_H_
 
 #include <atomic>
 
@@ -10,17 +10,18 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
-#include "tc/redo_log/durability_waiter.h"
+#include "tc/redo_log/durability_callback.h"
 #include "tc/redo_log/log_writer.h"
 
 namespace deut::tc {
 
-class DurableWait {
+class BlockingDurabilityWait {
  public:
-  DurableWait(Runtime& runtime, LogWriter& writer, Hurry hurry) : runtime_(runtime), writer_(writer), hurry_(hurry) {}
-  ~DurableWait() { Drop(); }
-  DurableWait(const DurableWait&) = delete;
-  DurableWait& operator=(const DurableWait&) = delete;
+  BlockingDurabilityWait(Runtime& runtime, LogWriter& writer, Urgency urgency)
+      : runtime_(runtime), writer_(writer), urgency_(urgency) {}
+  ~BlockingDurabilityWait() { Drop(); }
+  BlockingDurabilityWait(const BlockingDurabilityWait&) = delete;
+  BlockingDurabilityWait& operator=(const BlockingDurabilityWait&) = delete;
 
   // As RedoLog::WaitDurable.
   Status Wait(Lsn lsn, Deadline deadline) {
@@ -28,7 +29,7 @@ class DurableWait {
     if (node_ == nullptr || node_->lsn != lsn) {
       Drop();
       node_ = new Node(runtime_, lsn);
-      if (writer_.NotifyWhenDurable(lsn, node_, hurry_)) {
+      if (writer_.NotifyWhenDurable(lsn, node_, urgency_)) {
         node_->Release();  // it was not taken
         Drop();
         return Status::Ok();
@@ -45,7 +46,7 @@ class DurableWait {
 
  private:
   // Held by the waiting side and, until it has answered, by the log thread. The last holder frees it.
-  struct Node final : DurabilityWaiter {
+  struct Node final : DurabilityCallback {
     Node(Runtime& r, Lsn l) : runtime(r), lsn(l) {}
     void OnDurable(const Status& s) override {
       status = s;
@@ -69,10 +70,10 @@ class DurableWait {
 
   Runtime& runtime_;
   LogWriter& writer_;
-  const Hurry hurry_;
+  const Urgency urgency_;
   Node* node_ = nullptr;
 };
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_DURABLE_WAIT_H_
+#endif  // TC_REDO_LOG_BLOCKING_DURABILITY_WAIT_H_

@@ -1,4 +1,4 @@
-#include "tc/redo_log/durability_waiters.h"
+#include "tc/redo_log/durability_queue.h"
 
 #include <algorithm>
 
@@ -6,19 +6,19 @@
 
 namespace deut::tc {
 
-class DurabilityWaiters::Closed final : public DurabilityWaiter {
+class DurabilityQueue::Closed final : public DurabilityCallback {
  public:
   void OnDurable(const Status& /*status*/) override {}
 };
 
-DurabilityWaiter* DurabilityWaiters::ClosedMark() {
+DurabilityCallback* DurabilityQueue::ClosedMark() {
   static Closed* const closed = new Closed;  // never destroyed: a log may outlive a static object
   return closed;
 }
 
-bool DurabilityWaiters::Register(Lsn lsn, DurabilityWaiter* waiter) {
+bool DurabilityQueue::Register(Lsn lsn, DurabilityCallback* waiter) {
   waiter->lsn_ = lsn;
-  DurabilityWaiter* top = top_.load(std::memory_order_seq_cst);
+  DurabilityCallback* top = top_.load(std::memory_order_seq_cst);
   for (;;) {
     if (top == ClosedMark()) return false;
     waiter->next_ = top;
@@ -31,21 +31,21 @@ bool DurabilityWaiters::Register(Lsn lsn, DurabilityWaiter* waiter) {
   }
 }
 
-void DurabilityWaiters::TakeIntoHeap(DurabilityWaiter* list) {
-  const auto later = [](const DurabilityWaiter* a, const DurabilityWaiter* b) { return a->lsn_ > b->lsn_; };
+void DurabilityQueue::MoveToHeap(DurabilityCallback* list) {
+  const auto later = [](const DurabilityCallback* a, const DurabilityCallback* b) { return a->lsn_ > b->lsn_; };
   while (list != nullptr) {
-    DurabilityWaiter* const next = list->next_;
+    DurabilityCallback* const next = list->next_;
     heap_.push_back(list);
     std::push_heap(heap_.begin(), heap_.end(), later);
     list = next;
   }
 }
 
-size_t DurabilityWaiters::Answer(Lsn durable, const Status& others) {
-  const auto later = [](const DurabilityWaiter* a, const DurabilityWaiter* b) { return a->lsn_ > b->lsn_; };
+size_t DurabilityQueue::Answer(Lsn durable, const Status& others) {
+  const auto later = [](const DurabilityCallback* a, const DurabilityCallback* b) { return a->lsn_ > b->lsn_; };
   size_t answered = 0;
   while (!heap_.empty()) {
-    DurabilityWaiter* const first = heap_.front();
+    DurabilityCallback* const first = heap_.front();
     const bool reached = first->lsn_ < durable;
     if (!reached && others.ok()) break;
     std::pop_heap(heap_.begin(), heap_.end(), later);
@@ -56,14 +56,14 @@ size_t DurabilityWaiters::Answer(Lsn durable, const Status& others) {
   return answered;
 }
 
-size_t DurabilityWaiters::CollectAndAnswer(Lsn durable, const Status& others) {
-  if (HasNew()) TakeIntoHeap(top_.exchange(nullptr, std::memory_order_seq_cst));
+size_t DurabilityQueue::CollectAndAnswer(Lsn durable, const Status& others) {
+  if (HasNew()) MoveToHeap(top_.exchange(nullptr, std::memory_order_seq_cst));
   return Answer(durable, others);
 }
 
-void DurabilityWaiters::Close(Lsn durable, const Status& others) {
-  DurabilityWaiter* const list = top_.exchange(ClosedMark(), std::memory_order_seq_cst);
-  if (list != ClosedMark()) TakeIntoHeap(list);
+void DurabilityQueue::Close(Lsn durable, const Status& others) {
+  DurabilityCallback* const list = top_.exchange(ClosedMark(), std::memory_order_seq_cst);
+  if (list != ClosedMark()) MoveToHeap(list);
   Answer(durable, others);
 }
 
