@@ -133,7 +133,7 @@ TEST_F(BulkScanTest, DeliversTheRangeInBothDirections) {
 }
 
 // X3: each batch meets another incarnation of the DC. No key is missed and none comes twice.
-TEST_F(BulkScanTest, ResumesAtTheResumeKeyInTheNextLife) {
+TEST_F(BulkScanTest, ResumesAtTheResumeKeyInTheNextIncarnation) {
   for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
     auto scan = Scan(direction);
     ASSERT_TRUE(scan->Grant("", 1 << 20).ok());

@@ -60,7 +60,7 @@ TEST_F(DcGateTest, X4OpensOnlyWhenTheRecoveredLogIsApplied) {
 
 // X3: the TC sent up to 100, and an acknowledgement of 40 arrived. The DC may have applied all of it, and a reader
 // may have seen it there.
-TEST_F(DcGateTest, X3ANewLifeMustHaveAllThatWasEverSent) {
+TEST_F(DcGateTest, X3ANewIncarnationMustHaveAllThatWasEverSent) {
   Meet(1, Position{});
   gate_.SetStartTarget(Position{});
   EXPECT_TRUE(open());
@@ -107,7 +107,7 @@ class NoReads final : public DirectReads {
 };
 
 // X3: the direct reads of an incarnation are there while the gate is open to it, and no others.
-TEST_F(DcGateTest, X3DirectReadsAreThoseOfTheLifeThatTheGateIsOpenTo) {
+TEST_F(DcGateTest, X3DirectReadsAreThoseOfTheIncarnationThatTheGateIsOpenTo) {
   const auto first = std::make_shared<NoReads>(), second = std::make_shared<NoReads>();
   const auto meet = [&](uint64_t life, Position applied, const std::shared_ptr<DirectReads>& reads) {
     HelloAnswer hello;
@@ -137,7 +137,7 @@ TEST_F(DcGateTest, X3DirectReadsAreThoseOfTheLifeThatTheGateIsOpenTo) {
 }
 
 // Two incarnations, and a late acknowledgement of the first.
-TEST_F(DcGateTest, X3ALateAcknowledgementOfAnEarlierLifeIsDropped) {
+TEST_F(DcGateTest, X3ALateAcknowledgementOfAnEarlierIncarnationIsDropped) {
   Meet(1, Position{});
   gate_.SetStartTarget(Position{});
   gate_.RaiseEverSent(EndOf(100));

@@ -460,7 +460,7 @@ TEST_F(RefusedStartTest, X4AnOlderCopyThatHasGrownAgainIsRefusedForEver) {
 // A copy of a log is started while the original goes on. The original ships one more commit after the copy's TC has
 // asked the DC and before it says Hello. A DC that does not compare obeys the copy's TC then. The copy has grown
 // beyond the position of that commit, and has the TC epoch and nonce that the DC obeys.
-TEST_F(RefusedStartTest, X4WhatWasShippedBetweenTheInquiryAndTheHelloIsRefusedForEver) {
+TEST_F(RefusedStartTest, X4ABatchShippedBetweenTheInquiryAndTheHelloIsRefusedForEver) {
   Begin();
   CommitSome(5);
   h_.StopTc();

@@ -258,7 +258,7 @@ TEST_F(DcLinkTest, AnIdleLinkSendsNothingAndSleeps) {
 
 // --- X3: incarnations of the DC.
 
-TEST_F(DcLinkTest, X3ReadsWaitUntilANewLifeHasAllThatWasEverSent) {
+TEST_F(DcLinkTest, X3ReadsWaitUntilANewIncarnationHasAllThatWasEverSent) {
   Begin();
   h_.CommitAndApply({{"a", "old"}});
   h_.dc.MakeStable();
@@ -283,7 +283,7 @@ TEST_F(DcLinkTest, X3ReadsWaitUntilANewLifeHasAllThatWasEverSent) {
 }
 
 // A batch that was passed to the stream may have been applied, whether or not its sender survives to learn of it.
-TEST_F(DcLinkTest, X3WhatIsSentCountsBeforeItIsHandedOver) {
+TEST_F(DcLinkTest, X3ABatchCountsAsSentBeforeItIsHandedOver) {
   Begin();
   std::atomic<int> batches{0}, too_late{0};
   h_.dc.OnSend([&](const LogBatch& batch) {
@@ -296,7 +296,7 @@ TEST_F(DcLinkTest, X3WhatIsSentCountsBeforeItIsHandedOver) {
   EXPECT_EQ(too_late, 0);
 }
 
-TEST_F(DcLinkTest, X3AnAnswerFromAnotherLifeIsDropped) {
+TEST_F(DcLinkTest, X3AnAnswerFromAnotherIncarnationIsDropped) {
   Begin();
   h_.CommitAndApply({{"a", "1"}});
   h_.dc.AnswerReadsAs(DcIncarnation{77});  // without the record
@@ -308,7 +308,7 @@ TEST_F(DcLinkTest, X3AnAnswerFromAnotherLifeIsDropped) {
 }
 
 // The same for requests that may stay without an answer: they do.
-TEST_F(DcLinkTest, X3WhatIsAskedForInTwoStepsIsNotRepeated) {
+TEST_F(DcLinkTest, X3AReadInTwoStepsIsNotRepeated) {
   Begin();
   h_.CommitAndApply({{"a", "1"}});
   DataRequest request;
@@ -338,7 +338,7 @@ TEST_F(DcLinkTest, X3WhatIsAskedForInTwoStepsIsNotRepeated) {
   EXPECT_FALSE(h_.link->TrySubmitReads(requests));
 }
 
-TEST_F(DcLinkTest, X3LateAcknowledgementsOfAnEarlierLifeAreDropped) {
+TEST_F(DcLinkTest, X3LateAcknowledgementsOfAnEarlierIncarnationAreDropped) {
   Begin();
   h_.dc.HoldAcks(true);
   const Position end = h_.Commit({{"a", "1"}});
@@ -359,7 +359,7 @@ TEST_F(DcLinkTest, X3LateAcknowledgementsOfAnEarlierLifeAreDropped) {
   EXPECT_EQ(Text(h_.Read("a")), "1");
 }
 
-TEST_F(DcLinkTest, X3ReadsUnderWayWhenALifeEndsAreRepeated) {
+TEST_F(DcLinkTest, X3ReadsInFlightWhenAnIncarnationEndsAreRepeated) {
   Begin();
   h_.CommitAndApply({{"a", "1"}});
   h_.dc.HoldReads(true);
@@ -443,7 +443,7 @@ TEST_F(DcLinkTest, X3ReadsGoOnWhileTheLogStreamIsRefused) {
 
 // The same, and then its incarnation ends. Reads wait for the next one, which must have everything that was ever
 // sent.
-TEST_F(DcLinkTest, X3ALifeThatEndsWithoutALogStreamIsNotReadAnyMore) {
+TEST_F(DcLinkTest, X3AnIncarnationThatEndsWithoutALogStreamIsNotReadAnyMore) {
   h_.link_options.reconnect_min = milliseconds(5);
   Begin();
   h_.CommitAndApply({{"a", "1"}});
@@ -494,7 +494,7 @@ TEST_F(DcLinkTest, TheWindowBoundsWhatIsInFlight) {
   EXPECT_EQ(h_.dc.records(), 200u);
 }
 
-TEST_F(DcLinkTest, TablesPartitionsAndCountersComeFromTheCurrentLife) {
+TEST_F(DcLinkTest, TablesPartitionsAndCountersComeFromTheCurrentIncarnation) {
   Begin();
   const Update create{LogEntryKind::kCreateTable, 1, kTable, "accounts", ""};
   h_.log->AppendCommit(h_.transactions.Draw(), {&create, 1});

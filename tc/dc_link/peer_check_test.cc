@@ -100,7 +100,7 @@ Status History(uint64_t epoch, uint64_t nonce, uint64_t applied, uint64_t log_du
   return CheckHistory(answer, ThreeLives(), "dc");
 }
 
-TEST(PeerCheckTest, X4APositionCountsWithTheLifeThatSentIt) {
+TEST(PeerCheckTest, X4APositionCountsWithTheStartThatSentIt) {
   EXPECT_TRUE(History(7, 70, 399).ok());
   EXPECT_TRUE(History(7, 70, 50).ok());
   EXPECT_TRUE(History(6, 60, 299).ok());

@@ -214,7 +214,7 @@ TEST_F(RangePartitionTest, LostCompareAndSwaps) {
 }
 
 // A range is replaced while the sweeper is in it.
-TEST_F(RangePartitionTest, PostingsOfAReplacedRangeAreDroppedByWhoeverComesLast) {
+TEST_F(RangePartitionTest, PostingsOfAReplacedRangeAreDroppedByTheLastUser) {
   Write(1, "a");
   Write(2, "a");
   Range* old;

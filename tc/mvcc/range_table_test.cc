@@ -90,7 +90,7 @@ TEST_F(RangeTableTest, TheFirstPostingIsThatOfTheRecordOnce) {
   other.RemovePostings(domain, all);
 }
 
-TEST_F(RangeTableTest, AMarkedRangeLeavesTheRecordItsPosting) {
+TEST_F(RangeTableTest, AClosedRangeLeavesTheRecordItsPosting) {
   Range marked("", "", Timestamp{5});
   marked.CloseToPosts();
   auto* const record = new TransactionRecord(Timestamp{7});

@@ -112,7 +112,7 @@ TEST_F(RecordTableGrowthTest, R5OneEntryAKeyThroughAGrowth) {
 
 // A reader stands in the middle of the chain while the bucket grows: the chain it walks stays whole. The branch two levels below would reuse the
 // chain's links; it is not made before the reader has gone.
-TEST_F(RecordTableGrowthTest, R5WhoWalksTheOldChainIsNotLed) {
+TEST_F(RecordTableGrowthTest, R5AWalkOfTheOldChainStaysInIt) {
   constexpr int kEarly = RecordTable::kLongChain;  // one fewer than makes a bucket grow
   // The seed of the hash differs per process, so whether the reused links would mislead a reader is chance: try several tables.
   for (int number = 0; number < 4; ++number) {

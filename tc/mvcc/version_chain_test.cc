@@ -101,7 +101,7 @@ TEST_F(VersionChainTest, ReaderFindsTheNewestVisibleVersion) {
 }
 
 // The owner withdraws a version and commits while a reader looks at it.
-TEST_F(VersionChainTest, R4WhoFindsItCommittedFindsItWithdrawn) {
+TEST_F(VersionChainTest, R4AReaderThatFindsItCommittedFindsItWithdrawn) {
   Committed(10);
   TransactionRecord* const inserts = Txn(20);
   RecordVersion* const intent = Install(inserts);

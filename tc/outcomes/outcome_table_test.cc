@@ -232,7 +232,7 @@ TEST_F(OutcomeTableTest, AForgottenFenceStillHolds) {
   EXPECT_EQ(Commit(Name(51, 130), 151), "OK");
 }
 
-TEST_F(OutcomeTableTest, ANextLifeKnowsWhatTheLogHolds) {
+TEST_F(OutcomeTableTest, TheNextStartKnowsTheOutcomesInTheLog) {
   RecoveredLog recovered;
   recovered.outcomes = {{.id = Name(1).id, .timestamp = Timestamp(50), .commit_lsn = Lsn(400)}};
   recovered.outcome_horizon = Timestamp(40);

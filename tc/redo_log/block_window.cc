@@ -40,7 +40,7 @@ Result<BlockWindow::Block> BlockWindow::Read(File& file, uint64_t number, uint64
   const Status header = ReadBlockHeader(block.bytes, number, offset, segment_bytes - offset, &block.header);
   if (!header.ok()) return damaged(header);
   if (key != nullptr && !IsSealed(block.bytes, *key))
-    return damaged(DEUT_ERROR(kCorruption, "what begins like a block has no seal of this log"));
+    return damaged(DEUT_ERROR(kCorruption, "the block header does not have the seal of this log"));
   DEUT_ASSIGN_OR_RETURN(block.bytes, Load(file, offset, block.header.block_bytes, segment_bytes));
   Result<uint32_t> checksum = VerifyBlock(block.bytes, block.header);
   if (!checksum.ok()) return damaged(checksum.status());

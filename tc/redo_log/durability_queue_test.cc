@@ -24,7 +24,7 @@ struct Waiter final : DurabilityCallback {
   std::vector<int>* order = nullptr;
 };
 
-TEST(DurabilityQueue, AnswersInOrderWhatIsReached) {
+TEST(DurabilityQueue, AnswersReachedWaitersInOrder) {
   DurabilityQueue waiters;
   std::vector<int> order;
   std::vector<Waiter> all(5);

@@ -147,7 +147,7 @@ TEST_F(LogLeadTest, RecordsThatNobodyWaitsForCollect) {
 }
 
 // In a full ring every append waits for records that are not urgent.
-TEST_F(LogLeadTest, AFullRingIsAHurry) {
+TEST_F(LogLeadTest, AFullRingMakesItsRecordsUrgent) {
   options_.linger = seconds(1000);
   Open();
   for (int i = 0; i < 500; ++i) Commit(*log_, ++committed_, 500);
@@ -293,9 +293,9 @@ TEST_F(StoppedLeaderTest, StopComesAfterTheWrite) {
 
 // The log thread has found a record that is not urgent, and is about to rest. A thread that stops the log then finds
 // it awake. That holds also after the log thread's last look.
-class RestTest : public LogLeadTest, public ::testing::WithParamInterface<const char*> {};
+class LogSleepTest : public LogLeadTest, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(RestTest, StopIsSeenWhileARecordIsPending) {
+TEST_P(LogSleepTest, StopIsSeenWhileARecordIsPending) {
   options_.linger = microseconds(20);
   Open();
   Event rests, goes_on;
@@ -327,7 +327,7 @@ TEST_P(RestTest, StopIsSeenWhileARecordIsPending) {
   ExpectAll();
 }
 
-INSTANTIATE_TEST_SUITE_P(Points, RestTest,
+INSTANTIATE_TEST_SUITE_P(Points, LogSleepTest,
                          ::testing::Values("redo_log.writer.before_pending_rest", "redo_log.writer.after_look"));
 
 thread_local bool is_late = false;

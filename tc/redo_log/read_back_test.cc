@@ -115,7 +115,7 @@ TEST_F(ReadBackTest, EveryPlaceOfCommitsWithChunksAndIds) {
   EXPECT_GT(old.values_from_kept, old.values_from_disk);
 }
 
-TEST_F(ReadBackTest, ValuesOfEarlierLives) {
+TEST_F(ReadBackTest, ValuesOfEarlierStarts) {
   for (int life = 0; life < 3; ++life) {
     for (int i = 0; i < 50; ++i) Commit(3, 200 + i);
     ExpectAll();

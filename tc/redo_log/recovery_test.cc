@@ -182,7 +182,7 @@ TEST_F(RecoveryTest, ACutThatDoesNotFitIsRefused) {
   ExpectCorruption(At(2, 0) + ": an end of epoch");
 }
 
-TEST_F(RecoveryTest, ALifeThatDiedBeforeItsFirstBlockLeavesNothing) {
+TEST_F(RecoveryTest, AStartThatDiedBeforeItsFirstBlockLeavesNothing) {
   ThreeCommits();
   const Cut end = forge_.Here();
   const uint32_t checksum = forge_.predecessor;
@@ -197,7 +197,7 @@ TEST_F(RecoveryTest, ALifeThatDiedBeforeItsFirstBlockLeavesNothing) {
 }
 
 // D2: nor do they come back when a process in between died after it wrote no more than a header.
-TEST_F(RecoveryTest, BehindACutNothingCountsAfterALifeThatLoggedNone) {
+TEST_F(RecoveryTest, BehindACutNothingCountsAfterAStartThatLoggedNone) {
   ThreeCommits();
   const Cut cut = forge_.Here();
   const uint32_t checksum = forge_.predecessor;
@@ -333,7 +333,7 @@ TEST_F(RecoveryTest, ATruncatedFileIsSeen) {
   ExpectCorruption(At(1, last));
 }
 
-TEST_F(RecoveryTest, ABlockOfAnotherLifeDoesNotContinueASegment) {
+TEST_F(RecoveryTest, ABlockOfAnotherStartDoesNotContinueASegment) {
   ThreeCommits();
   const Cut cut = forge_.Here();
   forge_.state.nonce += 1;

@@ -294,7 +294,7 @@ Result<LogState> NextEpochState(const RecoveredChain& chain, TcId wanted, const 
                       state.tc.value, ", not of ", wanted.value);
   }
   if (chain.state.epoch.value >= kMaxLogNumber || chain.next_number >= kMaxLogNumber) {
-    return DEUT_ERROR(kCorruption, "the redo log in ", directory, " has come to epoch ", chain.state.epoch.value,
+    return DEUT_ERROR(kCorruption, "the redo log in ", directory, " has reached epoch ", chain.state.epoch.value,
                       " and segment ", chain.next_number, ", which no log does; nothing was changed");
   }
   state.epoch = TcEpoch(chain.state.epoch.value + 1);

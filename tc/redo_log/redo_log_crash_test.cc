@@ -264,7 +264,7 @@ TEST(RedoLogCrash, AtEveryOperationAndAgainInRecovery) {
   EXPECT_EQ(CrashEverywhere(100, 1, [](FaultyDisk&) {}), std::nullopt);
 }
 
-TEST(RedoLogCrash, ManyLivesEndedAtRandom) {
+TEST(RedoLogCrash, ManyStartsEndedAtRandom) {
   uint64_t dropped_bytes = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Random random(seed);
@@ -280,7 +280,7 @@ TEST(RedoLogCrash, ManyLivesEndedAtRandom) {
 
 // One log, a thousand processes, a quarter of which die while they start. Epochs and timestamps rise through all of
 // them.
-TEST(RedoLogCrash, AThousandLivesOfOneLog) {
+TEST(RedoLogCrash, AThousandStartsOfOneLog) {
   Random random(1);
   CrashRun run(1);
   for (int life = 0; life < 1000; ++life) {

@@ -59,7 +59,7 @@ TEST(RedoLogRules, D2TheCutIsLogged) {
 
 // D2. A write fails but leaves its bytes. The next process reads them and builds on them; then power is lost. Commits
 // that one process has found must stay found.
-TEST(RedoLogRules, D2WhatWasFoundIsMadeDurable) {
+TEST(RedoLogRules, D2RecoveredBlocksAreMadeDurable) {
   uint64_t found_after_failure = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -91,7 +91,7 @@ TEST(RedoLogRules, D2WhatWasFoundIsMadeDurable) {
 
 // D2. A block is written again exactly as it was found, or not at all. A bit that flips on its way from the disk must
 // not be written to it.
-TEST(RedoLogRules, D2WhatIsWrittenAgainIsRight) {
+TEST(RedoLogRules, D2RewrittenBlocksAreRight) {
   uint64_t struck = 0;
   for (uint64_t skip = 0; skip < 12; ++skip) {
     SCOPED_TRACE(skip);

@@ -36,7 +36,7 @@ class RedoLogTest : public ::testing::Test {
   std::unique_ptr<RedoLog> log_;
 };
 
-TEST_F(RedoLogTest, EveryLifeHasItsOwnEpochNonceAndTimestamps) {
+TEST_F(RedoLogTest, EveryStartHasItsOwnEpochNonceAndTimestamps) {
   auto log = Open();
   EXPECT_TRUE(recovered_.created);
   EXPECT_EQ(recovered_.epoch, TcEpoch(1));
@@ -55,7 +55,7 @@ TEST_F(RedoLogTest, EveryLifeHasItsOwnEpochNonceAndTimestamps) {
   EXPECT_EQ(log->epoch(), TcEpoch(2));
 }
 
-TEST_F(RedoLogTest, CommitsComeBackInOrderAcrossSegmentsAndLives) {
+TEST_F(RedoLogTest, CommitsComeBackInOrderAcrossSegmentsAndStarts) {
   std::vector<uint64_t> expected;
   for (uint64_t life = 1; life <= 3; ++life) {
     auto log = Open();

@@ -19,7 +19,7 @@ namespace {
 using ActiveTransactionsTest = ActiveTransactionsFixture;
 
 // The log fails while timestamps are drawn: the counter passes the reserved timestamps, and a restarted TC begins at the end of the reservation.
-TEST_F(ActiveTransactionsTest, D3NothingIsReadBelowATimestampThatALaterLifeMayDraw) {
+TEST_F(ActiveTransactionsTest, D3NothingIsReadBelowATimestampThatALaterStartMayDraw) {
   static constexpr Timestamp kReserved{110};
   ActiveTransactions::Options options;
   options.first_timestamp = Timestamp{100};

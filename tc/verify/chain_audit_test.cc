@@ -27,7 +27,7 @@ TEST_F(ChainAuditTest, D3TimestampsAreReservedBeforeTheyAreUsed) {
                 Concat("the transaction at LSN ", lsn.value, " has timestamp 100, only those below 100 are reserved"));
 }
 
-TEST_F(ChainAuditTest, D3ALifeDrawsFromItsOwnReservation) {
+TEST_F(ChainAuditTest, D3AStartDrawsFromItsOwnReservation) {
   Commit(50);
   ExpectClean();
   forge_.NewStart(2, forge_.Here());
@@ -52,7 +52,7 @@ TEST_F(ChainAuditTest, D3ReservationsRise) {
   ExpectFinding("D3", "reserves timestamps below 100, which were before: 100");
 }
 
-TEST_F(ChainAuditTest, D3RecordsNameTheEpochOfTheirLife) {
+TEST_F(ChainAuditTest, D3RecordsNameTheEpochOfTheirStart) {
   forge_.state.epoch = TcEpoch(7);
   Commit(50);
   forge_.state.epoch = TcEpoch(1);
@@ -71,7 +71,7 @@ TEST_F(ChainAuditTest, D3AHeaderRepeatsTheState) {
   ExpectFinding("D3", "the header's reservation of timestamps is not what the records before it say");
 }
 
-TEST_F(ChainAuditTest, D3ALifeBeginsWithItsStart) {
+TEST_F(ChainAuditTest, D3AnEpochBeginsWithItsStartRecords) {
   const Cut cut = forge_.Here();
   forge_.state.epoch = TcEpoch(2);
   forge_.state.nonce += 1;
@@ -127,7 +127,7 @@ TEST_F(ChainAuditTest, X1LowWaterIsReserved) {
   ExpectFinding("X1", "says low-water 101");
 }
 
-TEST_F(ChainAuditTest, X5ASegmentOfTheSameLifeHasItsNonce) {
+TEST_F(ChainAuditTest, X5ASegmentOfTheSameStartHasItsNonce) {
   forge_.state.nonce += 1;
   forge_.BeginSegment(2);
   Commit(60);

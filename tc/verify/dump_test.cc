@@ -140,7 +140,7 @@ TEST_F(DumpTest, ShowsWhatLiesBeforeDamageAndWhere) {
                     Not(HasSubstr("chunk of"))));
 }
 
-TEST_F(DumpTest, AWholeLogOfSeveralLives) {
+TEST_F(DumpTest, AWholeLogOfSeveralStarts) {
   LogOnDisk disk;
   disk.Fill();
   Status status;

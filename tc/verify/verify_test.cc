@@ -44,7 +44,7 @@ class VerifyTest : public ::testing::Test {
   LogOnDisk disk_;
 };
 
-TEST_F(VerifyTest, LogsOfSeveralLivesAreClean) {
+TEST_F(VerifyTest, LogsOfSeveralStartsAreClean) {
   for (uint64_t life = 1; life <= 5; ++life) {
     disk_.WriteOneStart(life < 3 ? 1 : 3);
     const LogReport report = Look();
@@ -334,7 +334,7 @@ TEST_F(VerifyRecordsTest, ATornTailAndDamageAreToldApart) {
   EXPECT_THAT(ReportText(report),
               AllOf(HasSubstr(Concat("the log ends at LSN ", end.lsn.value, ": ", forge_.Path(1), " at offset ",
                                      end.offset, ": no block begins here\n")),
-                    HasSubstr("behind its end: 1 whole blocks of 4096 bytes, which nobody was told of")));
+                    HasSubstr("behind its end: 1 whole blocks of 4096 bytes, which were never acknowledged")));
   Commit(53);
   forge_.BlockSubmittedAt(lost);
   report = Verify(*storage_, "/log");

@@ -66,7 +66,7 @@ std::string ReportText(const LogReport& report) {
   }
   if (counts.behind_blocks != 0) {
     ConcatTo(&text, "behind its end: ", counts.behind_blocks, " whole blocks of ", counts.behind_bytes,
-             report.clean() ? " bytes, which nobody was told of: a start cuts them off\n" : " bytes, or more\n");
+             report.clean() ? " bytes, which were never acknowledged: a start cuts them off\n" : " bytes, or more\n");
   }
   if (report.unproven_bytes != 0) {
     ConcatTo(&text, "of the last ", report.unproven_bytes,

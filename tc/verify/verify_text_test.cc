@@ -49,7 +49,7 @@ TEST(VerifyTextTest, ReportSaysHowAStartTreatsTheTail) {
   report.unproven_bytes = 96;
   EXPECT_THAT(
       ReportText(report),
-      HasSubstr("behind its end: 2 whole blocks of 8192 bytes, which nobody was told of: a start cuts them off\n"
+      HasSubstr("behind its end: 2 whole blocks of 8192 bytes, which were never acknowledged: a start cuts them off\n"
                 "of the last 96 bytes no later block says that they were durable: a start writes them again\n"));
 }
 
