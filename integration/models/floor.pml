@@ -107,7 +107,7 @@ look_up:
 #else
   near = in_span;  // code: tc/mvcc/record_table.h RecordTable::InSpan
 #endif
-  atomic { seen_of = floor_of; seen_at = floor_at };  // code: tc/mvcc/record_table.h RecordTable::Remember
+  atomic { seen_of = floor_of; seen_at = floor_at };  // code: tc/mvcc/record_table.h RecordTable::TryRaise
 remember:
   if
   :: !near -> goto raise

@@ -353,7 +353,7 @@ class LyingDc final : public DataComponent {
   static Status Unused() { return DEUT_ERROR(kInternal, "not used here"); }
 };
 
-TEST_F(BulkScanTest, ABatchThatSpeaksForTheWrongStretchIsCorruption) {
+TEST_F(BulkScanTest, ABatchThatCoversTheWrongIntervalIsCorruption) {
   LyingDc liar;
   const auto verdict = [&](Direction direction, const std::string& bound, bool complete, std::string covered) {
     ScanSpec spec;

@@ -8,7 +8,7 @@
 namespace deut::tc {
 namespace {
 
-constexpr uint64_t kLifeOffset = 100;  // incarnations are no small numbers that could be confused with counts
+constexpr uint64_t kIncarnationOffset = 100;  // incarnations are no small numbers that could be confused with counts
 
 }  // namespace
 
@@ -41,7 +41,8 @@ class FakeDataComponent::Stream final : public ApplyLogStream {
 // Reads the map when Next is called, only inside the grant (S4).
 class FakeDataComponent::Scan final : public ScanStream {
  public:
-  Scan(FakeDataComponent& dc, DcIncarnation life, ScanSpec spec) : dc_(dc), life_(life), spec_(std::move(spec)) {}
+  Scan(FakeDataComponent& dc, DcIncarnation incarnation, ScanSpec spec)
+      : dc_(dc), incarnation_(incarnation), spec_(std::move(spec)) {}
 
   Status Grant(std::string_view bound, uint64_t bytes) override {
     MutexLock lock(dc_.mutex_);
@@ -70,7 +71,8 @@ class FakeDataComponent::Scan final : public ScanStream {
  private:
   Status CheckLifeLocked() const DEUT_REQUIRES(dc_.mutex_) {
     if (!dc_.alive_) return DEUT_ERROR(kUnavailable, "the DC is down");
-    if (dc_.lives_ + kLifeOffset != life_.value) return DEUT_ERROR(kWrongIncarnation, "the scan's DC has ended");
+    if (dc_.incarnations_ + kIncarnationOffset != incarnation_.value)
+      return DEUT_ERROR(kWrongIncarnation, "the scan's DC has ended");
     return Status::Ok();
   }
 
@@ -98,7 +100,7 @@ class FakeDataComponent::Scan final : public ScanStream {
   }
 
   FakeDataComponent& dc_;
-  const DcIncarnation life_;
+  const DcIncarnation incarnation_;
   ScanSpec spec_;
   bool granted_ = false;
   std::string bound_;
@@ -124,7 +126,7 @@ void FakeDataComponent::Start() {
   MutexLock lock(mutex_);
   DEUT_CHECK(!alive_);
   alive_ = true;
-  ++lives_;
+  ++incarnations_;
   ++number_;
   memory_ = stable_;
   changes_.Bump();
@@ -332,7 +334,7 @@ Position FakeDataComponent::applied() {
 
 DcIncarnation FakeDataComponent::incarnation() {
   MutexLock lock(mutex_);
-  return DcIncarnation{lives_ + kLifeOffset};
+  return DcIncarnation{incarnations_ + kIncarnationOffset};
 }
 
 std::optional<std::string> FakeDataComponent::Get(TableId table, const std::string& key) {
@@ -364,8 +366,9 @@ Status FakeDataComponent::CheckSenderLocked(const Sender& sender) {
     ++counts_.refused;
     return DEUT_ERROR(kFenced, "epoch ", sender.epoch.value, " was fenced by ", epoch_.value);
   }
-  if (sender.incarnation.value != lives_ + kLifeOffset) {
-    return DEUT_ERROR(kWrongIncarnation, "meant for ", sender.incarnation.value, ", this is ", lives_ + kLifeOffset);
+  if (sender.incarnation.value != incarnations_ + kIncarnationOffset) {
+    return DEUT_ERROR(kWrongIncarnation, "meant for ", sender.incarnation.value, ", this is ",
+                      incarnations_ + kIncarnationOffset);
   }
   return Status::Ok();
 }
@@ -423,7 +426,7 @@ Result<HelloAnswer> FakeDataComponent::AnswerHello(const HelloRequest& request) 
 HelloAnswer FakeDataComponent::AnswerHelloLocked() {
   HelloAnswer answer;
   answer.dc = id_;
-  answer.incarnation = DcIncarnation{lives_ + kLifeOffset};
+  answer.incarnation = DcIncarnation{incarnations_ + kIncarnationOffset};
   answer.number = IncarnationNumber{number_};
   answer.obeyed = ObeyedLocked();
   answer.log_durable = log_durable_;
@@ -449,7 +452,7 @@ void FakeDataComponent::Submit(absl::Span<DataRequest* const> requests) {
 
 void FakeDataComponent::AnswerLocked(DataRequest* request) {
   request->status = CheckSenderLocked(request->sender);
-  request->answered_by = DcIncarnation{lives_ + kLifeOffset};
+  request->answered_by = DcIncarnation{incarnations_ + kIncarnationOffset};
   if (request->status.ok() && answer_as_.value != 0) {
     request->answered_by = answer_as_;
   } else if (request->status.ok() && request->kind == DataRequest::Kind::kScan) {
@@ -572,7 +575,7 @@ void FakeDataComponent::ApplyEntryLocked(const LogEntryView& entry) {
 
 void FakeDataComponent::AckLocked() {
   ApplyAck ack;
-  ack.incarnation = DcIncarnation{lives_ + kLifeOffset};
+  ack.incarnation = DcIncarnation{incarnations_ + kIncarnationOffset};
   ack.applied = memory_.applied;
   ack.stable = stable_.applied;
   ack.free_bytes = free_bytes_;

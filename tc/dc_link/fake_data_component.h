@@ -147,7 +147,7 @@ class FakeDataComponent : public DataComponent {
   Mutex mutex_;
   bool ending_ DEUT_GUARDED_BY(mutex_) = false;
   bool alive_ DEUT_GUARDED_BY(mutex_) = false;
-  uint64_t lives_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t incarnations_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t number_ DEUT_GUARDED_BY(mutex_) = 0;  // number of starts, as its folder says
   uint64_t copy_number_ DEUT_GUARDED_BY(mutex_) = 0;
   HelloRequest last_hello_ DEUT_GUARDED_BY(mutex_);

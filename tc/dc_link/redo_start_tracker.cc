@@ -21,12 +21,12 @@ void RedoStartTracker::OnCommitRead(Lsn commit, Lsn first) {
   last_reported_ = commit;
   // A transaction's first record counts, not its commit record: its chunks are resent from there.
   const Lsn lowest = DEUT_OMITTED("S2.first_record") ? commit : first;
-  if (!commits_.empty() && lowest.value <= commits_.back().first.value + granularity_bytes_) {
-    commits_.back().last_commit = commit;
-    commits_.back().first = std::min(commits_.back().first, lowest);
+  if (!intervals_.empty() && lowest.value <= intervals_.back().first.value + granularity_bytes_) {
+    intervals_.back().last_commit = commit;
+    intervals_.back().first = std::min(intervals_.back().first, lowest);
     return;
   }
-  commits_.push_back(Stretch{commit, lowest});
+  intervals_.push_back(CommitInterval{commit, lowest});
 }
 
 void RedoStartTracker::Begin(Lsn floor, Lsn tail_afterwards) {
@@ -39,9 +39,9 @@ std::optional<Lsn> RedoStartTracker::Finish(Lsn read_up_to, Position stable) {
   if (read_up_to < *tail_ && !DEUT_OMITTED("S2.read_to_tail")) return std::nullopt;
   tail_.reset();
   if (!reports_from_ || stable < *reports_from_) return std::nullopt;
-  while (!commits_.empty() && Covers(stable, commits_.front().last_commit)) commits_.pop_front();
+  while (!intervals_.empty() && Covers(stable, intervals_.front().last_commit)) intervals_.pop_front();
   Lsn lowest = floor_;
-  for (const Stretch& stretch : commits_) lowest = std::min(lowest, stretch.first);
+  for (const CommitInterval& interval : intervals_) lowest = std::min(lowest, interval.first);
   return lowest;
 }
 

@@ -44,17 +44,17 @@ class RedoStartTracker {
   // allows one. Ends the computation when it has an answer or can have none.
   std::optional<Lsn> Finish(Lsn read_up_to, Position stable);
 
-  size_t entries() const { return commits_.size(); }
+  size_t entries() const { return intervals_.size(); }
 
  private:
-  struct Stretch {
+  struct CommitInterval {
     Lsn last_commit;
     Lsn first;  // the lowest first record of its commits
   };
 
   const uint64_t granularity_bytes_;
   std::optional<Position> reports_from_;
-  std::deque<Stretch> commits_;
+  std::deque<CommitInterval> intervals_;
   Lsn last_reported_;
   Lsn floor_;
   std::optional<Lsn> tail_;

@@ -78,7 +78,7 @@ TEST(RedoStartTrackerTest, RereadCommitsCountOnce) {
   EXPECT_EQ(tracker.entries(), 5u);
 }
 
-TEST(RedoStartTrackerTest, RemembersStretchesNotCommits) {
+TEST(RedoStartTrackerTest, RemembersIntervalsNotCommits) {
   RedoStartTracker tracker(1000);
   tracker.ReportsFrom(Position{});
   for (uint64_t lsn = 10; lsn <= 100000; lsn += 10) tracker.OnCommitRead(Lsn{lsn}, Lsn{lsn});

@@ -12,7 +12,7 @@ namespace {
 // Granularity of the redo start.
 constexpr uint64_t kRedoStartGranularityBytes = 1 << 20;
 // Pause between two requests for the DC's free space. Clients of refused puts are told to come back later than that.
-constexpr Duration kSpacePeriod = milliseconds(100);
+constexpr Duration kSpaceQuestionPeriod = milliseconds(100);
 
 void Add(std::atomic<uint64_t>& counter, uint64_t n) { counter.fetch_add(n, std::memory_order_relaxed); }
 
@@ -144,7 +144,7 @@ Status Shipper::AskForSpace(ApplyLogStream& stream, MonotonicTime now) {
   if (!gate_.put_refused() || now < next_question_ || DEUT_OMITTED("X7.ask")) return Status::Ok();
   // Do not ask: a batch in flight, or the next one, will bring the figure.
   if (!in_flight_.empty() || batch_.to > batch_.from) return Status::Ok();
-  next_question_ = now + kSpacePeriod;
+  next_question_ = now + kSpaceQuestionPeriod;
   gate_.ClearPutRefused();  // before the answer is in flight: a put that is refused after that answer asks again
   return SendEmpty(stream, now);
 }

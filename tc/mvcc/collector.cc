@@ -13,9 +13,9 @@
 namespace deut::tc {
 namespace {
 
-// Deferred entries that one round retries after low-water moved: kRetriedAtLeast plus 1/kRetriedShare of the list.
-constexpr size_t kRetriedAtLeast = 1024;
-constexpr size_t kRetriedShare = 16;
+// Deferred entries that one round retries after low-water moved: kMinRetried plus 1/kRetriedDivisor of the list.
+constexpr size_t kMinRetried = 1024;
+constexpr size_t kRetriedDivisor = 16;
 // Fewer than Options::fold_at_least commits are folded when the first of them has waited for kFewCommitsFoldFactor times Options::fold_after.
 constexpr int kFewCommitsFoldFactor = 64;
 // Commits that only the DC's delay holds back are folded when the first of them has waited for kDcDelayFoldFactor times fold_after: most are applied
@@ -582,7 +582,7 @@ void Collector::ShareFloor(uint64_t hash, Timestamp read) {
 void Collector::RetryDeferred(Timestamp low_water) {
   // Under an old reader the list may be as long as its limit, and no entry can leave. Then each round retries a few, in turn.
   const bool moved = low_water != std::exchange(retried_at_, low_water);
-  const size_t turns = moved ? kRetriedAtLeast + deferred_.size() / kRetriedShare : kRetriedAtLeast / 4;
+  const size_t turns = moved ? kMinRetried + deferred_.size() / kRetriedDivisor : kMinRetried / 4;
   const size_t over = deferred_.size() - std::min(deferred_.size(), options_.max_deferred_entries);
   RetryOldest(std::min(deferred_.size(), std::max(turns, over)), low_water);
 }

@@ -208,7 +208,7 @@ Duration RangePartition::ReplaceInSteps(Runtime& runtime, ReclamationDomain& dom
       for (size_t i = 0; i < place.count; ++i) postings += map().at(place.first + i).posting_count();
     }
     postings *= place.cuts.size() + 1;
-    if (copies + postings > kCopiesAtOnce || now.size() >= kPlacesAtOnce) {
+    if (copies + postings > kMaxCopiesPerChange || now.size() >= kMaxPlacesPerChange) {
       replace();
       copies = 0;
     }
@@ -232,7 +232,7 @@ std::vector<RangePartition::Place> RangePartition::Splits(ReclamationDomain& dom
     places.back().cuts.push_back(cut);
   }
   for (Place& place : places) {
-    if (now.at(place.first).posting_count() * (place.cuts.size() + 1) <= kCopiesAtOnce) continue;
+    if (now.at(place.first).posting_count() * (place.cuts.size() + 1) <= kMaxCopiesPerChange) continue;
     std::string middle = std::move(place.cuts[place.cuts.size() / 2]);
     place.cuts.assign(1, std::move(middle));
   }

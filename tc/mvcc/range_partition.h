@@ -58,8 +58,8 @@ class RangePartition {
     std::vector<std::string> cuts = {};
   };
   // Approximate limit of the postings that one change copies, and limit of its places. They keep the time during which ranges are sealed short.
-  static constexpr size_t kCopiesAtOnce = 1024;
-  static constexpr size_t kPlacesAtOnce = 64;
+  static constexpr size_t kMaxCopiesPerChange = 1024;
+  static constexpr size_t kMaxPlacesPerChange = 64;
 
   // `copies`: counts the copied postings in its ranges (S9); null: not counted.
   explicit RangePartition(std::shared_ptr<std::atomic<uint64_t>> copies = nullptr);

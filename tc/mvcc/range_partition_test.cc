@@ -125,7 +125,7 @@ TEST_F(RangePartitionTest, RecutChangesOnlyWhatDiffers) {
 
 TEST_F(RangePartitionTest, ManyRangesInManyChanges) {
   std::vector<std::string> cuts;
-  for (size_t i = 0; i < 10 * RangePartition::kPlacesAtOnce; ++i) cuts.push_back("k" + std::to_string(10000 + i));
+  for (size_t i = 0; i < 10 * RangePartition::kMaxPlacesPerChange; ++i) cuts.push_back("k" + std::to_string(10000 + i));
   Write(1, "k10001");
   Recut(cuts);
   EXPECT_EQ(partition.map().size(), cuts.size() + 1);
@@ -135,7 +135,7 @@ TEST_F(RangePartitionTest, ManyRangesInManyChanges) {
 
 // All cuts lie in one range that is full of postings, each of which is copied into every part: the range is halved repeatedly.
 TEST_F(RangePartitionTest, ManyPostingsInShortChanges) {
-  constexpr uint64_t kWriters = 2 * RangePartition::kCopiesAtOnce;
+  constexpr uint64_t kWriters = 2 * RangePartition::kMaxCopiesPerChange;
   constexpr int kCuts = 60;
   for (uint64_t i = 0; i < kWriters; ++i) Write(i + 1, ("k" + std::to_string(10000 + i % kCuts)).c_str());
   std::vector<std::string> cuts;

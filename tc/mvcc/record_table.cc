@@ -230,7 +230,7 @@ bool RecordTable::TryRaiseFloor(uint64_t hash, Timestamp timestamp) {
   if (timestamp.value < free_floors_below_.load(std::memory_order_relaxed)) return true;  // the read stops no writer
   std::atomic<uint64_t>& floor = Locate(hash).bucket->floor;
   DEUT_POINT("record_table.floor.located");
-  return Remember(floor, hash, timestamp);
+  return TryRaise(floor, hash, timestamp);
 }
 
 void RecordTable::Raise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const {

@@ -118,7 +118,7 @@ class RecordTable {
   // False, and nothing done: the bucket remembers a read of another key that may still stop a writer, or the timestamp is too far above the origin.
   // REQUIRES: the timestamp's transaction is open.
   [[nodiscard]] bool RememberRead(const MissedLookup& absence, uint64_t hash, Timestamp timestamp) const {
-    return Remember(*absence.floor_, hash, timestamp);
+    return TryRaise(*absence.floor_, hash, timestamp);
   }
   // Remembers the read, if need be as one of every key of the bucket. REQUIRES: as RememberRead, and the guard of the look-up is held.
   void RaiseFloor(const MissedLookup& absence, uint64_t hash, Timestamp timestamp) const {
@@ -199,7 +199,7 @@ class RecordTable {
            seen.TimestampNear(timestamp).value < free_floors_below_.load(std::memory_order_relaxed) ||
            DEUT_OMITTED("R6.free_below");
   }
-  bool Remember(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const {
+  bool TryRaise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp timestamp) const {
     if (!InSpan(timestamp)) [[unlikely]]
       return false;
     uint64_t seen = floor.load(std::memory_order_seq_cst);

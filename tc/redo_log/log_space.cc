@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kFullDiskRetryMs = 200;
 constexpr uint32_t kLaggingRetryMs = 5;
-constexpr uint64_t kLaggingReservePart = 4;
+constexpr uint64_t kLaggingReserveDivisor = 4;
 // Period at which a waiting claim checks whether the log still runs, and whether other commits took the new segments.
 constexpr Duration kSpaceRecheckPeriod = milliseconds(100);
 
@@ -60,8 +60,9 @@ bool LogSpace::Fits(uint64_t claimed, uint64_t bytes, Figures* figures) const {
   // The bytes that a start needs stay: perhaps the disk is full and the helper does not know yet.
   figures->full = segments_.disk_full();
   const uint64_t whole = options_.reserve_bytes;
-  figures->reserve =
-      figures->full ? whole : std::max(whole / kLaggingReservePart, std::min(whole, 2 * SegmentSet::kShortestSegment));
+  figures->reserve = figures->full
+                         ? whole
+                         : std::max(whole / kLaggingReserveDivisor, std::min(whole, 2 * SegmentSet::kShortestSegment));
   return figures->free >= figures->pending + bytes + figures->reserve;
 }
 

@@ -13,7 +13,7 @@ namespace deut::tc {
 namespace {
 
 // About this many bytes are read from a file at a time. A piece takes small blocks up to this size.
-constexpr size_t kStretchBytes = size_t{128} << 10;
+constexpr size_t kCachedPieceBytes = size_t{128} << 10;
 
 uint64_t AlignDown(uint64_t lsn) { return lsn / kRecordAlignment * kRecordAlignment; }
 uint64_t AlignUp(uint64_t lsn) { return AlignDown(lsn + kRecordAlignment - 1); }
@@ -34,17 +34,17 @@ Status ReadBack::Read(const LoggedPut& put, std::string* value) {
     value->assign(found);
     return Status::Ok();
   }
-  StretchPointer stretch = Find(put.place, end);
-  if (stretch != nullptr) {
-    from_kept_.fetch_add(1, std::memory_order_relaxed);
+  PiecePointer piece = Find(put.place, end);
+  if (piece != nullptr) {
+    from_cache_.fetch_add(1, std::memory_order_relaxed);
   } else {
-    DEUT_ASSIGN_OR_RETURN(stretch, Load(put.place, end));
+    DEUT_ASSIGN_OR_RETURN(piece, Load(put.place, end));
     from_disk_.fetch_add(1, std::memory_order_relaxed);
-    Keep(stretch);
+    Insert(piece);
   }
-  const uint64_t skipped = put.place.value - stretch->first.value;
+  const uint64_t skipped = put.place.value - piece->first.value;
   DEUT_RETURN_IF_ERROR(
-      DecodePut(put, std::string_view(stretch->bytes).substr(skipped, end.value - put.place.value), &found));
+      DecodePut(put, std::string_view(piece->bytes).substr(skipped, end.value - put.place.value), &found));
   value->assign(found);
   return Status::Ok();
 }
@@ -56,49 +56,49 @@ bool ReadBack::ReadRing(const LoggedPut& put, Lsn end, std::string* bytes) const
   return ring_.TryCopy(from, bytes->size(), bytes->data());
 }
 
-ReadBack::StretchPointer ReadBack::Find(Lsn from, Lsn end) {
+ReadBack::PiecePointer ReadBack::Find(Lsn from, Lsn end) {
   MutexLock lock(mutex_);
-  const auto after = kept_.upper_bound(from.value);
-  if (after == kept_.begin()) return nullptr;
-  Kept& kept = std::prev(after)->second;
-  if (kept.stretch->end() < end) return nullptr;
-  kept.used = ++uses_;
-  return kept.stretch;
+  const auto after = pieces_.upper_bound(from.value);
+  if (after == pieces_.begin()) return nullptr;
+  CachedPiece& cached = std::prev(after)->second;
+  if (cached.piece->end() < end) return nullptr;
+  cached.used = ++uses_;
+  return cached.piece;
 }
 
-void ReadBack::Keep(StretchPointer stretch) {
+void ReadBack::Insert(PiecePointer piece) {
   MutexLock lock(mutex_);
-  Kept& kept = kept_[stretch->first.value];
-  if (kept.stretch != nullptr) kept_bytes_ -= kept.stretch->bytes.size();
-  kept_bytes_ += stretch->bytes.size();
-  kept = Kept{.stretch = std::move(stretch), .used = ++uses_};
-  while (kept_bytes_ > keep_bytes_ && kept_.size() > 1) {
-    const auto oldest = std::ranges::min_element(kept_, {}, [](const auto& entry) { return entry.second.used; });
-    kept_bytes_ -= oldest->second.stretch->bytes.size();
-    kept_.erase(oldest);
+  CachedPiece& cached = pieces_[piece->first.value];
+  if (cached.piece != nullptr) cached_bytes_ -= cached.piece->bytes.size();
+  cached_bytes_ += piece->bytes.size();
+  cached = CachedPiece{.piece = std::move(piece), .used = ++uses_};
+  while (cached_bytes_ > max_cached_bytes_ && pieces_.size() > 1) {
+    const auto oldest = std::ranges::min_element(pieces_, {}, [](const auto& entry) { return entry.second.used; });
+    cached_bytes_ -= oldest->second.piece->bytes.size();
+    pieces_.erase(oldest);
   }
 }
 
-size_t ReadBack::kept_bytes() {
+size_t ReadBack::cached_bytes() {
   MutexLock lock(mutex_);
-  return kept_bytes_;
+  return cached_bytes_;
 }
 
-Result<ReadBack::StretchPointer> ReadBack::Load(Lsn from, Lsn end) {
+Result<ReadBack::PiecePointer> ReadBack::Load(Lsn from, Lsn end) {
   const auto trimmed = [&] {
     return DEUT_ERROR(kNotFound, "LSN ", from.value, " was trimmed: the redo log begins at LSN ",
                       segments_.first_lsn().value);
   };
   const std::shared_ptr<Segment> segment = segments_.Find(from);
   if (segment == nullptr) return trimmed();
-  auto stretch = std::make_shared<Stretch>();
-  BlockWindow window(kStretchBytes);
+  auto piece = std::make_shared<Piece>();
+  BlockWindow window(kCachedPieceBytes);
   auto [lsn, offset] = segment->Seek(from);
-  stretch->first = lsn;
+  piece->first = lsn;
   DEUT_POINT("redo_log.read_back.before_read");
   // Reads up to the block with `end`, and the blocks directly behind it while the piece is small.
   const Lsn durable = writer_.durable();
-  while (lsn < end || (lsn < durable && lsn < segment->end_lsn() && stretch->bytes.size() < kStretchBytes)) {
+  while (lsn < end || (lsn < durable && lsn < segment->end_lsn() && piece->bytes.size() < kCachedPieceBytes)) {
     Result<BlockWindow::Block> block = window.Read(segment->file(), segment->number(), segment->bytes(), offset);
     if (!block.ok() || block->header.first_lsn != lsn) {
       if (lsn >= end) break;
@@ -112,14 +112,14 @@ Result<ReadBack::StretchPointer> ReadBack::Load(Lsn from, Lsn end) {
     lsn = block->header.end_lsn();
     offset += block->header.block_bytes;
     // Blocks that end before the place are dropped when they would make the piece too large.
-    if (lsn <= from && stretch->bytes.size() + block->header.payload_bytes > kStretchBytes) {
-      stretch->first = lsn;
-      stretch->bytes.clear();
+    if (lsn <= from && piece->bytes.size() + block->header.payload_bytes > kCachedPieceBytes) {
+      piece->first = lsn;
+      piece->bytes.clear();
       continue;
     }
-    stretch->bytes.append(block->payload());
+    piece->bytes.append(block->payload());
   }
-  return StretchPointer(std::move(stretch));
+  return PiecePointer(std::move(piece));
 }
 
 }  // namespace deut::tc

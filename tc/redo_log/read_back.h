@@ -31,47 +31,48 @@ namespace deut::tc {
 
 class ReadBack {
  public:
-  // Caches at most `keep_bytes`, or a single piece that is larger.
-  ReadBack(size_t keep_bytes, Runtime& runtime, const LogRing& ring, const LogWriter& writer, SegmentSet& segments)
-      : keep_bytes_(keep_bytes), ring_(ring), writer_(writer), segments_(segments), mutex_(runtime) {}
+  // Caches at most `max_cached_bytes`, or a single piece that is larger.
+  ReadBack(size_t max_cached_bytes, Runtime& runtime, const LogRing& ring, const LogWriter& writer,
+           SegmentSet& segments)
+      : max_cached_bytes_(max_cached_bytes), ring_(ring), writer_(writer), segments_(segments), mutex_(runtime) {}
 
   // As RedoLog::ReadValue.
   Status Read(const LoggedPut& put, std::string* value);
 
   uint64_t from_ring() const { return from_ring_.load(std::memory_order_relaxed); }
-  uint64_t from_kept() const { return from_kept_.load(std::memory_order_relaxed); }
+  uint64_t from_cache() const { return from_cache_.load(std::memory_order_relaxed); }
   uint64_t from_disk() const { return from_disk_.load(std::memory_order_relaxed); }
-  size_t kept_bytes();
+  size_t cached_bytes();
 
  private:
   // Payloads of successive blocks of one file.
-  struct Stretch {
+  struct Piece {
     Lsn first;
     std::string bytes;
     Lsn end() const { return Lsn(first.value + bytes.size()); }
   };
-  using StretchPointer = std::shared_ptr<const Stretch>;
-  struct Kept {
-    StretchPointer stretch;
+  using PiecePointer = std::shared_ptr<const Piece>;
+  struct CachedPiece {
+    PiecePointer piece;
     uint64_t used = 0;
   };
 
   bool ReadRing(const LoggedPut& put, Lsn end, std::string* bytes) const;
   // Returns the cached piece with [from, end), or null.
-  StretchPointer Find(Lsn from, Lsn end);
-  void Keep(StretchPointer stretch);
+  PiecePointer Find(Lsn from, Lsn end);
+  void Insert(PiecePointer piece);
   // Reads a piece with [from, end) from its file.
-  Result<StretchPointer> Load(Lsn from, Lsn end);
+  Result<PiecePointer> Load(Lsn from, Lsn end);
 
-  const size_t keep_bytes_;
+  const size_t max_cached_bytes_;
   const LogRing& ring_;
   const LogWriter& writer_;
   SegmentSet& segments_;
-  std::atomic<uint64_t> from_ring_{0}, from_kept_{0}, from_disk_{0};
+  std::atomic<uint64_t> from_ring_{0}, from_cache_{0}, from_disk_{0};
 
   Mutex mutex_;
-  std::map<uint64_t, Kept> kept_ DEUT_GUARDED_BY(mutex_);  // by first LSN
-  size_t kept_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, CachedPiece> pieces_ DEUT_GUARDED_BY(mutex_);  // by first LSN
+  size_t cached_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t uses_ DEUT_GUARDED_BY(mutex_) = 0;
 };
 

@@ -604,7 +604,7 @@ RedoLogCounters RedoLog::counters() const {
                          .fills_from_ring = parts_->source_counters.from_ring.load(std::memory_order_relaxed),
                          .fills_from_disk = parts_->source_counters.from_disk.load(std::memory_order_relaxed),
                          .values_from_ring = parts_->read_back.from_ring(),
-                         .values_from_kept = parts_->read_back.from_kept(),
+                         .values_from_kept = parts_->read_back.from_cache(),
                          .values_from_disk = parts_->read_back.from_disk()};
 }
 

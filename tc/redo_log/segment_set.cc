@@ -18,7 +18,7 @@ constexpr Duration kShortageRetryPause = milliseconds(100);
 constexpr size_t kKeptPerSpare = 2;
 // A short segment that does not fit is retried, smaller by this fraction: a file system itself needs some of the
 // space that it reports as free.
-constexpr uint64_t kSmallerByPart = 16;
+constexpr uint64_t kShrinkDivisor = 16;
 
 }  // namespace
 
@@ -68,7 +68,7 @@ Status SegmentSet::CreateShortSpare() {
   uint64_t bytes = std::min(options_.segment_bytes, RoundDownToIo(free));
   Status created = DEUT_ERROR(kResourceExhausted, options_.directory, ": only ", free,
                               " bytes are free, a segment needs ", kShortestSegment);
-  for (; bytes >= kShortestSegment; bytes -= RoundUpToIo(bytes / kSmallerByPart)) {
+  for (; bytes >= kShortestSegment; bytes -= RoundUpToIo(bytes / kShrinkDivisor)) {
     created = Create(next_number_, bytes);
     if (created != ErrorCode::kResourceExhausted) break;
   }

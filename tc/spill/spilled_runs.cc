@@ -147,13 +147,13 @@ void SpilledRuns::DropAppliedAndMerge(Position applied, size_t versions,
     if (merge_ != nullptr && (gone(merge_->a()) || gone(merge_->b()))) merge_.reset();
     Replace(std::move(runs));
   }
-  if (runtime_.Now() < merge_again_at_) return;
+  if (runtime_.Now() < merge_retry_at_) return;
   while (versions > 0) {
     if (merge_ == nullptr && !FindMerge()) return;
     if (const Status merged = Merge(applied, &versions, reader_predicate); !merged.ok()) {
       merge_.reset();
       failed_merges_.fetch_add(1, std::memory_order_relaxed);
-      merge_again_at_ = runtime_.Now() + kMergeAgainAfter;
+      merge_retry_at_ = runtime_.Now() + kMergeRetryPause;
       return;
     }
   }

@@ -13,7 +13,7 @@
 // Merging. Runs are tiered like those in memory. A merge reads block by block, so its memory does not depend on the size of the runs. It leaves out
 //   all versions of commits that are applied when it begins, so no older version stays where a newer one has been left out. It also leaves out
 //   versions that no reader reads.
-// Errors: a merge that fails is given up, its runs stay, and no other begins for kMergeAgainAfter.
+// Errors: a merge that fails is given up, its runs stay, and no other begins for kMergeRetryPause.
 // Thread-safety: PublishedRuns, empty() and the figures from any thread, PublishedRuns under a guard. All else by the collector's thread, which holds
 //   no guard during input and output.
 // Ownership: a list owns its runs together with the views that PublishedRuns returned. Holds the lock of the directory.
@@ -45,7 +45,7 @@ class SpilledRuns {
  public:
   using RunPointer = std::shared_ptr<const SpilledRun>;
   using View = std::vector<RunPointer>;
-  static constexpr Duration kMergeAgainAfter = seconds(1);
+  static constexpr Duration kMergeRetryPause = seconds(1);
   // No more runs are made at this number, while merges cannot keep up, or fail.
   static constexpr size_t kMaxRuns = 64;
 
@@ -129,7 +129,7 @@ class SpilledRuns {
   uint64_t next_file_ = 1;
   Lsn through_;
   std::unique_ptr<SpillMerge> merge_;
-  MonotonicTime merge_again_at_{};
+  MonotonicTime merge_retry_at_{};
 };
 
 }  // namespace deut::tc

@@ -1,8 +1,8 @@
 // BulkBytes: the bytes that large transactions hold, counted apart from the version budget (rule S9).
 //
-// A transaction with at least kBulkFrom pinned bytes is a bulk transaction. From then on it charges memory before it uses it, in steps of kBulkStep.
-//   A charge stands while anything of the transaction is in memory: its record owns the hold, and every version and posting holds a reference to the
-//   record. So the charge ends when the transaction has been collected: aborted, applied by the data component, or spilled.
+// A transaction with at least kMinBulkBytes pinned bytes is a bulk transaction. From then on it charges memory before it uses it, in steps of
+//   kBulkStep. A charge stands while anything of the transaction is in memory: its record owns the hold, and every version and posting holds a
+//   reference to the record. So the charge ends when the transaction has been collected: aborted, applied by the data component, or spilled.
 // Rules
 //   1 The charges of all bulk transactions are at most `budget` together, with one exception.
 //   2 One transaction may exceed that: the first that finds no room takes the permit, by exchange, and keeps it while its hold exists. Its own
@@ -28,7 +28,7 @@ namespace deut::tc {
 
 class BulkBytes {
  public:
-  static constexpr uint64_t kBulkFrom = uint64_t{1} << 20;
+  static constexpr uint64_t kMinBulkBytes = uint64_t{1} << 20;
   static constexpr uint64_t kBulkStep = uint64_t{1} << 20;
 
   class Hold {
