@@ -27,7 +27,7 @@ struct Checkpointer::Snapshot {
     TableId id;
     PageId root;
     std::string name;
-    uint32_t dropped_after = 0;
+    uint32_t dropped_ids_behind = 0;
   };
   Position position;
   PageId next_page;
@@ -80,7 +80,7 @@ Checkpointer::Checkpointer(const CheckpointEnvironment& environment, const Check
       newest_(found.position),
       stable_mutex_(environment.runtime),
       stable_(found.stable) {
-  environment_.store.KeepForCheckpoint(kFileBytes + environment_.trees.pages.used() * 2 * sizeof(uint64_t));
+  environment_.store.ReserveForCheckpoint(kFileBytes + environment_.trees.pages.used() * 2 * sizeof(uint64_t));
 }
 
 Position Checkpointer::stable() const {
@@ -129,7 +129,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
     environment_.gate.Open();
   }
   if (status.ok()) {
-    environment_.store.KeepForCheckpoint(kFileBytes + snapshot.pages.size() * sizeof(uint64_t));
+    environment_.store.ReserveForCheckpoint(kFileBytes + snapshot.pages.size() * sizeof(uint64_t));
     status = WriteFile(snapshot);
   }
   std::vector<uint64_t>().swap(snapshot.pages);
@@ -142,7 +142,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   environment_.trees.pages.ReuseFreed(freed);
   taken_.fetch_add(1, std::memory_order_relaxed);
   // Files that could not be removed are removed the next time, unless the store has failed.
-  (void)environment_.store.RemoveDead(set_->oldest_kept());
+  (void)environment_.store.RemoveDeadSegments(set_->oldest_kept());
   DEUT_RETURN_IF_ERROR(environment_.store.fatal());
   // S2: this follows the removal, which makes room for it on a full disk, and precedes the announcement of the
   // position. A TC may rely on a checkpoint only after that. If the checkpoint is then lost, a later start is refused
@@ -270,7 +270,7 @@ Status Checkpointer::WriteFile(const Snapshot& snapshot) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
                         CheckpointWriter::Create(environment_.storage, environment_.directory, head));
   for (const Snapshot::Table& table : snapshot.tables) {
-    DEUT_RETURN_IF_ERROR(writer->AddTable(CheckpointTable{table.id, table.root, table.name, table.dropped_after}));
+    DEUT_RETURN_IF_ERROR(writer->AddTable(CheckpointTable{table.id, table.root, table.name, table.dropped_ids_behind}));
   }
   for (const SegmentExtent& segment : segments) DEUT_RETURN_IF_ERROR(writer->AddSegment(segment));
   std::vector<PageAddress> parts;

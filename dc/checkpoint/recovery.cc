@@ -227,7 +227,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
     const CheckpointNumber number = numbers[i];
     auto recovered = ReadOne(storage, runtime, directory, dc, options, number);
     if (recovered.ok()) {
-      DEUT_RETURN_IF_ERROR(recovered->store->CheckLeftOver());
+      DEUT_RETURN_IF_ERROR(recovered->store->CheckLeftOverFiles());
       // There is no older checkpoint left to fall back to.
       if (i + 1 == candidates) recovered->found.stable = recovered->found.position;
       recovered->found.oldest_kept = numbers[candidates - 1];
@@ -246,7 +246,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
   RecoveredPages empty;
   DEUT_ASSIGN_OR_RETURN(empty.pages, MappingTable::Create(options.max_pages));
   DEUT_ASSIGN_OR_RETURN(empty.store, SegmentStore::Create(storage, runtime, directory, dc, options.store));
-  DEUT_RETURN_IF_ERROR(empty.store->CheckLeftOver());
+  DEUT_RETURN_IF_ERROR(empty.store->CheckLeftOverFiles());
   return empty;
 }
 

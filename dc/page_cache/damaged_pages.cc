@@ -5,7 +5,7 @@
 
 namespace deut::dc {
 
-Status DamagedPages::Known(PageId page, TableId table) {
+Status DamagedPages::RecentFailure(PageId page, TableId table) {
   if (count() == 0) return Status::Ok();
   const MutexLock lock(mutex_);
   const auto found = pages_.find(page);
@@ -13,7 +13,7 @@ Status DamagedPages::Known(PageId page, TableId table) {
   return runtime_.Now() - found->second.read_at < kRetryAfter ? found->second.status : Status::Ok();
 }
 
-Status DamagedPages::Note(PageId page, TableId table, const Status& read) {
+Status DamagedPages::RecordRead(PageId page, TableId table, const Status& read) {
   if (read.ok()) {
     Forget(page);
     return read;

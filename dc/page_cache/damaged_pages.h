@@ -5,7 +5,8 @@
 //   restored its file), or its table is dropped. Until then the page keeps its id, because it cannot be merged without
 //   being read. After the drop the id may become that of a page of another table. The table's id tells the two apart,
 //   because no table's id is used twice.
-// Within kRetryAfter of a failed read, Known returns that failure; a thread that needs the page later reads again.
+// Within kRetryAfter of a failed read, RecentFailure returns that failure; a thread that needs the page later reads
+// again.
 // Thread-safety: all methods from any thread; while there are no damaged pages, no lock is taken.
 #ifndef DC_PAGE_CACHE_DAMAGED_PAGES_H_
 #define DC_PAGE_CACHE_DAMAGED_PAGES_H_
@@ -33,9 +34,9 @@ class DamagedPages {
   explicit DamagedPages(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
 
   // Returns the reason why a recent read of the page failed; OK: read it.
-  Status Known(PageId page, TableId table);
+  Status RecentFailure(PageId page, TableId table);
   // Takes the outcome of a read. Returns the same outcome, and adds to an error what to do about it.
-  Status Note(PageId page, TableId table, const Status& read);
+  Status RecordRead(PageId page, TableId table, const Status& read);
   // Removes the pages of dropped tables.
   void ForgetTables(const std::function<bool(TableId)>& gone);
 

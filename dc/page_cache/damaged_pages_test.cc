@@ -56,22 +56,22 @@ class DamagedPagesTest : public ::testing::Test {
 };
 
 TEST_F(DamagedPagesTest, WhatIsReadIsNotKnown) {
-  EXPECT_TRUE(damaged_.Known(kPage, kTable).ok());
-  EXPECT_TRUE(damaged_.Note(kPage, kTable, Status::Ok()).ok());
-  EXPECT_TRUE(damaged_.Known(kPage, kTable).ok());
+  EXPECT_TRUE(damaged_.RecentFailure(kPage, kTable).ok());
+  EXPECT_TRUE(damaged_.RecordRead(kPage, kTable, Status::Ok()).ok());
+  EXPECT_TRUE(damaged_.RecentFailure(kPage, kTable).ok());
   EXPECT_EQ(damaged_.count(), 0u);
   EXPECT_EQ(log_.text(), "");
 }
 
 TEST_F(DamagedPagesTest, WhatCannotBeReadIsToldOnceWithTheRemedy) {
-  const Status told = damaged_.Note(kPage, kTable, Damage());
+  const Status told = damaged_.RecordRead(kPage, kTable, Damage());
   EXPECT_EQ(told, ErrorCode::kCorruption);
   EXPECT_THAT(std::string(told.message()),
               AllOf(HasSubstr("table 3"), HasSubstr(std::string(Damage().message())), HasSubstr("deut dc verify")));
   EXPECT_EQ(damaged_.count(), 1u);
   EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr(std::string(told.message()))));
-  EXPECT_EQ(damaged_.Note(kPage, kTable, Status(ErrorCode::kIoError, "the device is gone")), ErrorCode::kIoError);
-  EXPECT_EQ(damaged_.Known(kPage, kTable), ErrorCode::kIoError) << "the last failure";
+  EXPECT_EQ(damaged_.RecordRead(kPage, kTable, Status(ErrorCode::kIoError, "the device is gone")), ErrorCode::kIoError);
+  EXPECT_EQ(damaged_.RecentFailure(kPage, kTable), ErrorCode::kIoError) << "the last failure";
   EXPECT_EQ(damaged_.count(), 1u);
   EXPECT_THAT(log_.TakeErrors(), IsEmpty());
 }
@@ -79,62 +79,62 @@ TEST_F(DamagedPagesTest, WhatCannotBeReadIsToldOnceWithTheRemedy) {
 TEST_F(DamagedPagesTest, OtherErrorsAreNoDamage) {
   for (const ErrorCode code : {ErrorCode::kNotFound, ErrorCode::kResourceExhausted, ErrorCode::kCancelled}) {
     const Status read(code, "no damage");
-    const Status answer = damaged_.Note(kPage, kTable, read);
+    const Status answer = damaged_.RecordRead(kPage, kTable, read);
     EXPECT_EQ(answer, code);
     EXPECT_EQ(answer.message(), read.message());
   }
   EXPECT_EQ(damaged_.count(), 0u);
-  EXPECT_TRUE(damaged_.Known(kPage, kTable).ok());
+  EXPECT_TRUE(damaged_.RecentFailure(kPage, kTable).ok());
   EXPECT_EQ(log_.text(), "");
 }
 
 TEST_F(DamagedPagesTest, ForAMomentTheDiskIsNotAskedAgain) {
-  const Status told = damaged_.Note(kPage, kTable, Damage());
-  EXPECT_TRUE(damaged_.Known(PageId(18), kTable).ok());
+  const Status told = damaged_.RecordRead(kPage, kTable, Damage());
+  EXPECT_TRUE(damaged_.RecentFailure(PageId(18), kTable).ok());
   runtime_.Pass(DamagedPages::kRetryAfter - Duration(1));
-  EXPECT_EQ(damaged_.Known(kPage, kTable).message(), told.message());
+  EXPECT_EQ(damaged_.RecentFailure(kPage, kTable).message(), told.message());
   runtime_.Pass(Duration(1));
-  EXPECT_TRUE(damaged_.Known(kPage, kTable).ok());
+  EXPECT_TRUE(damaged_.RecentFailure(kPage, kTable).ok());
   EXPECT_EQ(damaged_.count(), 1u) << "it is not known to be whole";
   // The page was read again and failed; kRetryAfter begins anew.
-  (void)damaged_.Note(kPage, kTable, Damage());
+  (void)damaged_.RecordRead(kPage, kTable, Damage());
   runtime_.Pass(DamagedPages::kRetryAfter - Duration(1));
-  EXPECT_FALSE(damaged_.Known(kPage, kTable).ok());
+  EXPECT_FALSE(damaged_.RecentFailure(kPage, kTable).ok());
 }
 
 TEST_F(DamagedPagesTest, WhatCanBeReadAgainIsForgotten) {
-  (void)damaged_.Note(kPage, kTable, Damage());
-  (void)damaged_.Note(PageId(18), kTable, Damage());
-  EXPECT_TRUE(damaged_.Note(kPage, kTable, Status::Ok()).ok());
+  (void)damaged_.RecordRead(kPage, kTable, Damage());
+  (void)damaged_.RecordRead(PageId(18), kTable, Damage());
+  EXPECT_TRUE(damaged_.RecordRead(kPage, kTable, Status::Ok()).ok());
   EXPECT_EQ(damaged_.count(), 1u);
-  EXPECT_TRUE(damaged_.Known(kPage, kTable).ok());
-  EXPECT_FALSE(damaged_.Known(PageId(18), kTable).ok());
+  EXPECT_TRUE(damaged_.RecentFailure(kPage, kTable).ok());
+  EXPECT_FALSE(damaged_.RecentFailure(PageId(18), kTable).ok());
   EXPECT_EQ(log_.Count("page 17, which could not be read, can be read again"), 1u);
   // A page that is damaged a second time is logged a second time.
   EXPECT_THAT(log_.TakeErrors(), ::testing::SizeIs(2));
-  (void)damaged_.Note(kPage, kTable, Damage());
+  (void)damaged_.RecordRead(kPage, kTable, Damage());
   EXPECT_THAT(log_.TakeErrors(), ::testing::SizeIs(1));
 }
 
 TEST_F(DamagedPagesTest, ATableThatIsDroppedHasNone) {
-  (void)damaged_.Note(kPage, kTable, Damage());
-  (void)damaged_.Note(PageId(18), kOther, Damage());
+  (void)damaged_.RecordRead(kPage, kTable, Damage());
+  (void)damaged_.RecordRead(PageId(18), kOther, Damage());
   damaged_.ForgetTables([](TableId table) { return table == kTable; });
   EXPECT_EQ(damaged_.count(), 1u);
-  EXPECT_TRUE(damaged_.Known(kPage, kTable).ok());
-  EXPECT_FALSE(damaged_.Known(PageId(18), kOther).ok());
+  EXPECT_TRUE(damaged_.RecentFailure(kPage, kTable).ok());
+  EXPECT_FALSE(damaged_.RecentFailure(PageId(18), kOther).ok());
 }
 
 // No thread has asked for the count since the drop.
 TEST_F(DamagedPagesTest, AnIdThatIsAnotherTablesPageNowIsAnotherPage) {
-  (void)damaged_.Note(kPage, kTable, Damage());
-  EXPECT_TRUE(damaged_.Known(kPage, kOther).ok());
+  (void)damaged_.RecordRead(kPage, kTable, Damage());
+  EXPECT_TRUE(damaged_.RecentFailure(kPage, kOther).ok());
   (void)log_.TakeErrors();
-  (void)damaged_.Note(kPage, kOther, Damage());
+  (void)damaged_.RecordRead(kPage, kOther, Damage());
   EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("table 4"))) << "it is told, too";
-  EXPECT_FALSE(damaged_.Known(kPage, kOther).ok());
+  EXPECT_FALSE(damaged_.RecentFailure(kPage, kOther).ok());
   EXPECT_EQ(damaged_.count(), 1u);
-  EXPECT_TRUE(damaged_.Note(kPage, kOther, Status::Ok()).ok());
+  EXPECT_TRUE(damaged_.RecordRead(kPage, kOther, Status::Ok()).ok());
   EXPECT_EQ(damaged_.count(), 0u);
 }
 
@@ -143,17 +143,17 @@ TEST_F(DamagedPagesTest, OfTooManyItIsSaidThatThereAreMore) {
   for (size_t i = 0; i < DamagedPages::kLimit; ++i) {
     EXPECT_EQ(log_.Count("no further ones"), 0u);
     log_.TakeErrors();
-    (void)damaged_.Note(page(i), kTable, Damage());
+    (void)damaged_.RecordRead(page(i), kTable, Damage());
     if (HasFailure()) return;
   }
   EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("cannot be read"), HasSubstr("no further ones are told")));
-  const Status told = damaged_.Note(page(DamagedPages::kLimit), kTable, Damage());
+  const Status told = damaged_.RecordRead(page(DamagedPages::kLimit), kTable, Damage());
   EXPECT_THAT(std::string(told.message()), HasSubstr("deut dc verify"));
   EXPECT_EQ(damaged_.count(), DamagedPages::kLimit);
-  EXPECT_TRUE(damaged_.Known(page(DamagedPages::kLimit), kTable).ok());
+  EXPECT_TRUE(damaged_.RecentFailure(page(DamagedPages::kLimit), kTable).ok());
   // The remembered pages stay remembered.
-  (void)damaged_.Note(page(0), kTable, Damage());
-  EXPECT_FALSE(damaged_.Known(page(0), kTable).ok());
+  (void)damaged_.RecordRead(page(0), kTable, Damage());
+  EXPECT_FALSE(damaged_.RecentFailure(page(0), kTable).ok());
   EXPECT_THAT(log_.TakeErrors(), IsEmpty());
 }
 
@@ -163,14 +163,14 @@ TEST_F(DamagedPagesTest, SeveralThreadsAtOnce) {
     threads.push_back(RealRuntime().StartThread("reader", [&, t] {
       for (uint32_t i = 0; i < 2000; ++i) {
         const PageId page(i % 7);
-        (void)damaged_.Known(page, kTable);
-        (void)damaged_.Note(page, kTable, (i + t) % 3 == 0 ? Status::Ok() : Damage());
+        (void)damaged_.RecentFailure(page, kTable);
+        (void)damaged_.RecordRead(page, kTable, (i + t) % 3 == 0 ? Status::Ok() : Damage());
         damaged_.ForgetTables([&](TableId) { return i % 5 == 0; });
       }
     }));
   }
   threads.clear();
-  for (uint32_t i = 0; i < 7; ++i) (void)damaged_.Note(PageId(i), kTable, i < 3 ? Damage() : Status::Ok());
+  for (uint32_t i = 0; i < 7; ++i) (void)damaged_.RecordRead(PageId(i), kTable, i < 3 ? Damage() : Status::Ok());
   EXPECT_EQ(damaged_.count(), 3u);
 }
 

@@ -15,7 +15,7 @@ Status PageLoader::Load(TableId table, const Target& target) {
     if (tree == nullptr || !tree->BeginLoad(target, &load)) return Status::Ok();
   }
   DEUT_IN_FLIGHT("dc.page_load");
-  if (damaged_ != nullptr) DEUT_RETURN_IF_ERROR(damaged_->Known(load.id, table));
+  if (damaged_ != nullptr) DEUT_RETURN_IF_ERROR(damaged_->RecentFailure(load.id, table));
   loads_.fetch_add(1, std::memory_order_relaxed);
   const Status read = load.ReadImage(store_);
   const ReclamationDomain::Guard guard(domain_);
@@ -26,7 +26,7 @@ Status PageLoader::Load(TableId table, const Target& target) {
   // record.
   Status status = read == ErrorCode::kNotFound ? DEUT_ERROR(kCorruption, read.message()) : read;
   if (status.ok()) status = tree->FinishLoad(target, &load);
-  return damaged_ == nullptr ? status : damaged_->Note(load.id, table, status);
+  return damaged_ == nullptr ? status : damaged_->RecordRead(load.id, table, status);
 }
 
 }  // namespace deut::dc

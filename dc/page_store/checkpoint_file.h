@@ -47,10 +47,10 @@ struct CheckpointHead {
 
 struct CheckpointTable {
   TableId id = {};
-  PageId root = {};            // 0: the table was dropped
-  std::string_view name = {};  // 1 to kMaxTableNameBytes bytes; empty if dropped
-  uint32_t dropped_after = 0;  // if dropped: this many ids behind `id` were dropped, too
-  TableId last() const { return TableId(id.value + dropped_after); }
+  PageId root = {};                 // 0: the table was dropped
+  std::string_view name = {};       // 1 to kMaxTableNameBytes bytes; empty if dropped
+  uint32_t dropped_ids_behind = 0;  // if dropped: this many ids behind `id` were dropped, too
+  TableId last() const { return TableId(id.value + dropped_ids_behind); }
   bool dropped() const { return root.value == 0; }
   friend bool operator==(const CheckpointTable&, const CheckpointTable&) = default;
 };

@@ -74,7 +74,7 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
                   .next_page = PageId(12),
                   .next_segment = 4};
   content.tables = {{{TableId(1), PageId(10)}, "tab"}, {{TableId(2), PageId(0)}, ""}};
-  content.dropped_after[TableId(2)] = 3;
+  content.dropped_ids_behind[TableId(2)] = 3;
   content.segments = {{.number = 2, .kind = SegmentKind::kBase, .written_bytes = 0x3000},
                       {.number = 3, .kind = SegmentKind::kDelta, .written_bytes = 0x2000}};
   content.pages[PageId(10)] = {PageAddress::Make(3, 4096 + 128, 200), PageAddress::Make(2, 8192, 100)};
@@ -145,7 +145,7 @@ TEST_F(CheckpointFileTest, AFileOfFormatVersion1IsRead) {
   ASSERT_EQ(content->tables.size(), 2u);
   EXPECT_EQ(content->tables[0].second, "tab");
   EXPECT_EQ(content->tables[1].first, std::pair(TableId(2), PageId(0)));
-  EXPECT_TRUE(content->dropped_after.empty());
+  EXPECT_TRUE(content->dropped_ids_behind.empty());
   EXPECT_EQ(content->pages.size(), 1u);
 }
 
@@ -245,9 +245,9 @@ TEST_F(CheckpointFileTest, WhatCannotBeIsNotWritten) {
   EXPECT_EQ(wrong([](C& c) { c.tables[1].second = "dropped"; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.tables[0].first.second = PageId(20); }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.tables[0].first.second = PageId(15); }), ErrorCode::kInternal);  // no image
-  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(1)] = 1; }), ErrorCode::kInternal);        // table 1 is live
-  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(4)] = 3; }), ErrorCode::kInternal);        // table 7 is live
-  EXPECT_EQ(wrong([](C& c) { c.dropped_after[TableId(4)] = UINT32_MAX; }), ErrorCode::kInternal);
+  EXPECT_EQ(wrong([](C& c) { c.dropped_ids_behind[TableId(1)] = 1; }), ErrorCode::kInternal);   // table 1 is live
+  EXPECT_EQ(wrong([](C& c) { c.dropped_ids_behind[TableId(4)] = 3; }), ErrorCode::kInternal);   // table 7 is live
+  EXPECT_EQ(wrong([](C& c) { c.dropped_ids_behind[TableId(4)] = UINT32_MAX; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].number = 3; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 5000; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 4096; }), ErrorCode::kInternal);

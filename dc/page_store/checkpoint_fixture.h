@@ -21,7 +21,7 @@ namespace deut::dc {
 struct CheckpointContent {
   CheckpointHead head;
   std::vector<std::pair<std::pair<TableId, PageId>, std::string>> tables;
-  std::map<TableId, uint32_t> dropped_after;  // where it is not 0
+  std::map<TableId, uint32_t> dropped_ids_behind;  // where it is not 0
   std::vector<SegmentExtent> segments;
   std::map<PageId, std::vector<PageAddress>> pages;
   friend bool operator==(const CheckpointContent&, const CheckpointContent&) = default;
@@ -35,7 +35,7 @@ class CheckpointKeeper : public CheckpointVisitor {
   }
   Status OnTable(const CheckpointTable& table) override {
     content.tables.push_back({{table.id, table.root}, std::string(table.name)});
-    if (table.dropped_after != 0) content.dropped_after[table.id] = table.dropped_after;
+    if (table.dropped_ids_behind != 0) content.dropped_ids_behind[table.id] = table.dropped_ids_behind;
     return Status::Ok();
   }
   Status OnSegment(const SegmentExtent& segment) override {
@@ -52,9 +52,10 @@ class CheckpointKeeper : public CheckpointVisitor {
 
 inline Status AddAll(CheckpointWriter& writer, const CheckpointContent& content) {
   for (const auto& [ids, name] : content.tables) {
-    const auto dropped = content.dropped_after.find(ids.first);
-    const uint32_t after = dropped == content.dropped_after.end() ? 0 : dropped->second;
-    DEUT_RETURN_IF_ERROR(writer.AddTable({.id = ids.first, .root = ids.second, .name = name, .dropped_after = after}));
+    const auto dropped = content.dropped_ids_behind.find(ids.first);
+    const uint32_t after = dropped == content.dropped_ids_behind.end() ? 0 : dropped->second;
+    DEUT_RETURN_IF_ERROR(
+        writer.AddTable({.id = ids.first, .root = ids.second, .name = name, .dropped_ids_behind = after}));
   }
   for (const SegmentExtent& segment : content.segments) DEUT_RETURN_IF_ERROR(writer.AddSegment(segment));
   for (const auto& [page, addresses] : content.pages) DEUT_RETURN_IF_ERROR(writer.AddPage(page, addresses));
@@ -73,7 +74,7 @@ inline CheckpointContent ContentWith(uint64_t number, uint32_t pages) {
   content.tables = {{{TableId(1), PageId(10)}, "accounts"},
                     {{TableId(4), PageId(0)}, ""},  // and table 5
                     {{TableId(7), PageId(20)}, std::string("z\0\xFF", 3)}};
-  content.dropped_after[TableId(4)] = 1;
+  content.dropped_ids_behind[TableId(4)] = 1;
   content.segments = {{.number = 3, .kind = SegmentKind::kBase, .written_bytes = 4 << 20},
                       {.number = 8, .kind = SegmentKind::kDelta, .written_bytes = 1 << 20}};
   for (uint64_t page = 1; page <= pages + 2; ++page) {

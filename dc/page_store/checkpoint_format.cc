@@ -82,17 +82,17 @@ Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* ex
   return FrameChecksum(bytes);
 }
 
-Result<CheckpointStart> JudgeCheckpointStart(std::string_view bytes, std::string_view path) {
+Result<CheckpointStart> ClassifyCheckpointStart(std::string_view bytes, std::string_view path) {
   // Classifies only by fields that every version has at the same offset, so that a newer version is refused and never
   // removed as damage.
   if (std::ranges::all_of(bytes, [](char c) { return c == 0; })) return CheckpointStart::kTorn;
-  if (bytes.size() < kFrameBytes || FrameMagic(bytes) != kFrame.magic) return CheckpointStart::kStrange;
+  if (bytes.size() < kFrameBytes || FrameMagic(bytes) != kFrame.magic) return CheckpointStart::kUnknown;
   const bool known = IsKnown(FrameVersion(bytes));
   if (bytes.size() >= kCheckpointBlockBytes && FrameChecksumFits(bytes.substr(0, kCheckpointBlockBytes))) {
     if (known) return CheckpointStart::kWhole;
     return OtherVersion(FrameVersion(bytes), 0, path);
   }
-  return known ? CheckpointStart::kTorn : CheckpointStart::kStrange;
+  return known ? CheckpointStart::kTorn : CheckpointStart::kUnknown;
 }
 
 CheckpointOwner OwnerOfCheckpointBlock(std::string_view bytes) {

@@ -41,17 +41,17 @@ Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* ex
 enum class CheckpointStart {
   kWhole,    // an undamaged block of a version that this program reads
   kTorn,     // nothing was written, or a block of such a version in part
-  kStrange,  // anything else
+  kUnknown,  // anything else
 };
 // Classifies the beginning of a file with a checkpoint's name, up to one block of it, by the fields that every
 // version has: magic, checksum, version. VERSION_MISMATCH, naming both, for an undamaged block of another version.
-Result<CheckpointStart> JudgeCheckpointStart(std::string_view bytes, std::string_view path);
+Result<CheckpointStart> ClassifyCheckpointStart(std::string_view bytes, std::string_view path);
 
 struct CheckpointOwner {
   DcId dc = {};
   CheckpointNumber checkpoint = {};
 };
-// Returns the DC and the checkpoint to which a block belongs. REQUIRES: JudgeCheckpointStart returned kWhole.
+// Returns the DC and the checkpoint to which a block belongs. REQUIRES: ClassifyCheckpointStart returned kWhole.
 CheckpointOwner OwnerOfCheckpointBlock(std::string_view bytes);
 
 enum class CheckpointRecordType : uint8_t { kHead = 1, kTable = 2, kSegment = 3, kPage = 4, kFooter = 5, kDropped = 6 };

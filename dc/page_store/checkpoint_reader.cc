@@ -19,12 +19,12 @@ class Reader {
       : number_(number), dc_(dc), path_(path), visitor_(visitor) {}
 
   // Reads all records of the block at `offset`.
-  Status TakeBlock(std::string_view payload, uint64_t offset) {
+  Status ReadBlock(std::string_view payload, uint64_t offset) {
     RecordCursor cursor(payload);
     while (!cursor.done()) {
       const uint64_t at = offset + kCheckpointBlockHeaderBytes + cursor.position();
       if (ended_) return Refuse(at, "records behind the footer");
-      Status taken = TakeRecord(cursor, at);
+      Status taken = ReadRecord(cursor, at);
       if (cursor.failed()) return Refuse(at, "a record is cut off");
       DEUT_RETURN_IF_ERROR(taken);
     }
@@ -39,26 +39,26 @@ class Reader {
     return DEUT_ERROR(kCorruption, path_, ": offset ", at, ": ", what);
   }
 
-  Status TakeRecord(RecordCursor& cursor, uint64_t at) {
+  Status ReadRecord(RecordCursor& cursor, uint64_t at) {
     const uint8_t type = cursor.U8();
     switch (static_cast<CheckpointRecordType>(type)) {
       case CheckpointRecordType::kHead:
-        return TakeHead(cursor, at);
+        return ReadHead(cursor, at);
       case CheckpointRecordType::kTable:
-        return TakeTable(cursor, at);
+        return ReadTable(cursor, at);
       case CheckpointRecordType::kDropped:
-        return TakeDropped(cursor, at);
+        return ReadDropped(cursor, at);
       case CheckpointRecordType::kSegment:
-        return TakeSegment(cursor, at);
+        return ReadSegment(cursor, at);
       case CheckpointRecordType::kPage:
-        return TakePage(cursor, at);
+        return ReadPage(cursor, at);
       case CheckpointRecordType::kFooter:
-        return TakeFooter(cursor, at);
+        return ReadFooter(cursor, at);
     }
     return Refuse(at, Concat("a record of type ", int{type}));
   }
 
-  Status TakeHead(RecordCursor& cursor, uint64_t at) {
+  Status ReadHead(RecordCursor& cursor, uint64_t at) {
     CheckpointHead head{.number = number_, .dc = dc_};
     head.incarnation = DcIncarnation(cursor.U64());
     head.position.commit = Lsn(cursor.U64());
@@ -72,7 +72,7 @@ class Reader {
     return visitor_ == nullptr ? Status::Ok() : visitor_->OnHead(head);
   }
 
-  Status TakeTable(RecordCursor& cursor, uint64_t at) {
+  Status ReadTable(RecordCursor& cursor, uint64_t at) {
     CheckpointTable table;
     table.id = TableId(cursor.U32());
     table.root = PageId(cursor.U32());
@@ -83,17 +83,17 @@ class Reader {
     return visitor_ == nullptr ? Status::Ok() : visitor_->OnTable(table);
   }
 
-  Status TakeDropped(RecordCursor& cursor, uint64_t at) {
+  Status ReadDropped(RecordCursor& cursor, uint64_t at) {
     const uint32_t first = cursor.U32();
     const uint32_t last = cursor.U32();
     if (cursor.failed()) return Status::Ok();
     if (last < first) return Refuse(at, Concat("dropped tables ", first, " to ", last));
-    const CheckpointTable dropped{.id = TableId(first), .dropped_after = last - first};
+    const CheckpointTable dropped{.id = TableId(first), .dropped_ids_behind = last - first};
     if (const auto wrong = rules_.Table(dropped)) return Refuse(at, *wrong);
     return visitor_ == nullptr ? Status::Ok() : visitor_->OnTable(dropped);
   }
 
-  Status TakeSegment(RecordCursor& cursor, uint64_t at) {
+  Status ReadSegment(RecordCursor& cursor, uint64_t at) {
     SegmentExtent segment;
     segment.kind = static_cast<SegmentKind>(cursor.U8());
     segment.number = cursor.U64();
@@ -103,7 +103,7 @@ class Reader {
     return visitor_ == nullptr ? Status::Ok() : visitor_->OnSegment(segment);
   }
 
-  Status TakePage(RecordCursor& cursor, uint64_t at) {
+  Status ReadPage(RecordCursor& cursor, uint64_t at) {
     const size_t count = cursor.U8();
     const PageId page(cursor.U32());
     if (count > kMaxPartsOfImage) return Refuse(at, Concat("page ", page.value, " with ", count, " parts"));
@@ -115,7 +115,7 @@ class Reader {
     return visitor_ == nullptr ? Status::Ok() : visitor_->OnPage(page, newest_first);
   }
 
-  Status TakeFooter(RecordCursor& cursor, uint64_t at) {
+  Status ReadFooter(RecordCursor& cursor, uint64_t at) {
     CheckpointCounts claimed;
     claimed.tables = cursor.U64();
     claimed.segments = cursor.U64();
@@ -151,7 +151,7 @@ Result<CheckpointCounts> ReadCheckpointFile(Storage& storage, const std::string&
   while (!block.last) {
     DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(block.offset, bytes.data(), kCheckpointBlockBytes));
     DEUT_ASSIGN_OR_RETURN(block.predecessor, OpenCheckpointBlock(std::string_view(bytes.data(), read), &block, path));
-    DEUT_RETURN_IF_ERROR(reader.TakeBlock(
+    DEUT_RETURN_IF_ERROR(reader.ReadBlock(
         std::string_view(bytes.data() + kCheckpointBlockHeaderBytes, block.payload_bytes), block.offset));
     block.offset += kCheckpointBlockBytes;
   }

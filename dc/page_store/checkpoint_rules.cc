@@ -7,7 +7,7 @@
 
 namespace deut::dc {
 
-CheckpointRules::Wrong CheckpointRules::Head(const CheckpointHead& head) {
+CheckpointRules::Violation CheckpointRules::Head(const CheckpointHead& head) {
   if (section_ != Section::kStart) return "a second head";
   if (head.next_page.value == 0 || head.next_segment == 0 || head.next_segment > PageAddress::kMaxSegment + 1) {
     return Concat("the head names next page ", head.next_page.value, " and next segment ", head.next_segment);
@@ -19,7 +19,7 @@ CheckpointRules::Wrong CheckpointRules::Head(const CheckpointHead& head) {
   return std::nullopt;
 }
 
-CheckpointRules::Wrong CheckpointRules::Table(const CheckpointTable& table) {
+CheckpointRules::Violation CheckpointRules::Table(const CheckpointTable& table) {
   if (section_ != Section::kTables) return Concat("table ", table.id.value, " stands out of order");
   if (counts_.tables > 0 && table.id <= last_table_)
     return Concat("table ", table.id.value, " after ", last_table_.value);
@@ -27,8 +27,8 @@ CheckpointRules::Wrong CheckpointRules::Table(const CheckpointTable& table) {
     return Concat("table ", table.id.value, " with root ", table.root.value, " and a name of ", table.name.size(),
                   " bytes");
   }
-  if (table.last() < table.id || (!table.dropped() && table.dropped_after != 0)) {
-    return Concat("table ", table.id.value, " with ", table.dropped_after, " dropped ids behind it");
+  if (table.last() < table.id || (!table.dropped() && table.dropped_ids_behind != 0)) {
+    return Concat("table ", table.id.value, " with ", table.dropped_ids_behind, " dropped ids behind it");
   }
   // A root names one table only. It is erased from `roots_without_image_` when its page appears, so that End finds
   // the missing ones.
@@ -40,7 +40,7 @@ CheckpointRules::Wrong CheckpointRules::Table(const CheckpointTable& table) {
   return std::nullopt;
 }
 
-CheckpointRules::Wrong CheckpointRules::Segment(const SegmentExtent& segment) {
+CheckpointRules::Violation CheckpointRules::Segment(const SegmentExtent& segment) {
   if (section_ != Section::kTables && section_ != Section::kSegments) {
     return Concat("segment ", segment.number, " stands out of order");
   }
@@ -60,7 +60,7 @@ CheckpointRules::Wrong CheckpointRules::Segment(const SegmentExtent& segment) {
   return std::nullopt;
 }
 
-CheckpointRules::Wrong CheckpointRules::AddressIsWrong(PageAddress address, SegmentKind kind) const {
+CheckpointRules::Violation CheckpointRules::CheckAddress(PageAddress address, SegmentKind kind) const {
   // The segments were added in ascending order, so a binary search finds them.
   const auto place = std::ranges::lower_bound(segments_, address.segment(), {}, &SegmentExtent::number);
   const bool named = address.valid() && place != segments_.end() && place->number == address.segment();
@@ -72,7 +72,7 @@ CheckpointRules::Wrong CheckpointRules::AddressIsWrong(PageAddress address, Segm
                 " of segment ", address.segment(), ", where no such part is");
 }
 
-CheckpointRules::Wrong CheckpointRules::Page(PageId page, std::span<const PageAddress> newest_first) {
+CheckpointRules::Violation CheckpointRules::Page(PageId page, std::span<const PageAddress> newest_first) {
   if (section_ == Section::kStart || section_ == Section::kEnd)
     return Concat("page ", page.value, " stands out of order");
   section_ = Section::kPages;
@@ -85,7 +85,7 @@ CheckpointRules::Wrong CheckpointRules::Page(PageId page, std::span<const PageAd
   for (size_t i = 0; i < newest_first.size(); ++i) {
     // An image ends with its base part; all newer parts are delta parts.
     const bool oldest = i + 1 == newest_first.size();
-    if (const Wrong wrong = AddressIsWrong(newest_first[i], oldest ? SegmentKind::kBase : SegmentKind::kDelta)) {
+    if (const Violation wrong = CheckAddress(newest_first[i], oldest ? SegmentKind::kBase : SegmentKind::kDelta)) {
       return Concat("page ", page.value, ": ", *wrong);
     }
   }
@@ -95,7 +95,7 @@ CheckpointRules::Wrong CheckpointRules::Page(PageId page, std::span<const PageAd
   return std::nullopt;
 }
 
-CheckpointRules::Wrong CheckpointRules::End(const CheckpointCounts& claimed) {
+CheckpointRules::Violation CheckpointRules::End(const CheckpointCounts& claimed) {
   if (section_ == Section::kStart || section_ == Section::kEnd) return "a footer out of order";
   section_ = Section::kEnd;
   if (claimed != counts_) {

@@ -20,25 +20,25 @@ namespace deut::dc {
 
 class CheckpointRules {
  public:
-  using Wrong = std::optional<std::string>;
+  using Violation = std::optional<std::string>;
 
-  Wrong Head(const CheckpointHead& head);
+  Violation Head(const CheckpointHead& head);
   // Ascending ids; names with 1 to kMaxTableNameBytes bytes; a root below next_page that no other table has. A
   // dropped table has neither name nor root.
-  Wrong Table(const CheckpointTable& table);
+  Violation Table(const CheckpointTable& table);
   // Ascending numbers below next_segment; whole blocks.
-  Wrong Segment(const SegmentExtent& segment);
+  Violation Segment(const SegmentExtent& segment);
   // Ascending ids below next_page; delta parts and then one base part, each within the written bytes of a segment of
   // its kind.
-  Wrong Page(PageId page, std::span<const PageAddress> newest_first);
+  Violation Page(PageId page, std::span<const PageAddress> newest_first);
   // Every root has an image, and the counts are right.
-  Wrong End(const CheckpointCounts& claimed);
+  Violation End(const CheckpointCounts& claimed);
 
   const CheckpointCounts& counts() const { return counts_; }
 
  private:
   enum class Section { kStart, kTables, kSegments, kPages, kEnd };
-  Wrong AddressIsWrong(PageAddress address, SegmentKind kind) const;
+  Violation CheckAddress(PageAddress address, SegmentKind kind) const;
 
   Section section_ = Section::kStart;
   PageId next_page_;

@@ -30,7 +30,7 @@ Result<CheckpointStart> LookAt(Storage& storage, const std::string& path, DcId d
   AlignedBuffer bytes(kCheckpointBlockBytes);
   DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.data(), kCheckpointBlockBytes));
   const std::string_view first(bytes.data(), read);
-  DEUT_ASSIGN_OR_RETURN(const CheckpointStart start, JudgeCheckpointStart(first, path));
+  DEUT_ASSIGN_OR_RETURN(const CheckpointStart start, ClassifyCheckpointStart(first, path));
   if (start != CheckpointStart::kWhole) return start;
   const CheckpointOwner owner = OwnerOfCheckpointBlock(first);
   if ((owner.dc == dc && owner.checkpoint == number) || DEUT_OMITTED("V.refuse_foreign_checkpoint")) return start;
@@ -73,9 +73,9 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
     found_opened |= !temporary && number == opened;
     const std::string path = Concat(set->directory_, "/", name);
     DEUT_ASSIGN_OR_RETURN(const CheckpointStart start, LookAt(storage, path, dc, number));
-    if (start == CheckpointStart::kStrange || (start == CheckpointStart::kTorn && !temporary)) {
+    if (start == CheckpointStart::kUnknown || (start == CheckpointStart::kTorn && !temporary)) {
       LogError(path, ": its first block is not understood; the file is left alone");
-      set->not_understood_.insert(name);
+      set->unrecognized_names_.insert(name);
     }
     if (!temporary && number > opened) set->passed_over_.push_back(Concat(set->directory_, "/", name));
   }
@@ -99,7 +99,8 @@ Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
   previous_ = newest_;
   newest_ = number;
   next_ = CheckpointNumber(number.value + 1);
-  // Passed-over names go before Complete returns OK: RemoveDead follows, and removes segments that only they name.
+  // Passed-over names go before Complete returns OK: RemoveDeadSegments follows, and removes segments that only they
+  // name.
   DEUT_RETURN_IF_ERROR(RemovePassedOver());
   RemoveOld();
   return Status::Ok();
@@ -109,7 +110,7 @@ Status CheckpointSet::RemovePassedOver() {
   if (passed_over_.empty() || DEUT_OMITTED("X6.sync_passed_over")) return Status::Ok();
   for (const std::string& path : passed_over_) {
     const std::string name = path.substr(directory_.size() + 1);
-    const bool understood = !not_understood_.contains(name) || DEUT_OMITTED("V.keep_what_is_not_understood");
+    const bool understood = !unrecognized_names_.contains(name) || DEUT_OMITTED("V.keep_what_is_not_understood");
     const Status removed = understood ? storage_.Remove(path) : storage_.Rename(path, Concat(path, kDamagedSuffix));
     if (!removed.ok() && removed != ErrorCode::kNotFound) return removed;
   }
@@ -126,7 +127,7 @@ void CheckpointSet::RemoveOld() {
     bool temporary;
     if (!ParseAny(name, &number, &temporary)) continue;
     if (!temporary && (number == newest_ || number == previous_)) continue;
-    if (not_understood_.contains(name) && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;
+    if (unrecognized_names_.contains(name) && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;
     (void)storage_.Remove(Concat(directory_, "/", name));  // the next checkpoint tries again
   }
 }

@@ -46,7 +46,7 @@ class CheckpointSet {
   CheckpointNumber next() const { return next_; }
   // 0: none.
   CheckpointNumber newest() const { return newest_; }
-  // The oldest checkpoint that the next start may read; for SegmentStore::RemoveDead.
+  // The oldest checkpoint that the next start may read; for SegmentStore::RemoveDeadSegments.
   CheckpointNumber oldest_kept() const { return previous_.value != 0 ? previous_ : newest_; }
 
   // Finishes `writer` (whose head has the number next()), and then removes all files but this one and the previously
@@ -64,8 +64,8 @@ class CheckpointSet {
   CheckpointNumber next_;
   CheckpointNumber newest_;
   CheckpointNumber previous_;
-  std::vector<std::string> passed_over_;  // newer than the checkpoint that was opened
-  std::set<std::string> not_understood_;  // names of files that are never removed
+  std::vector<std::string> passed_over_;      // newer than the checkpoint that was opened
+  std::set<std::string> unrecognized_names_;  // names of files that are never removed
 };
 
 }  // namespace deut::dc

@@ -38,7 +38,7 @@ struct CheckpointWriter::Core {
   Status Create();
   // Records the rule violation `wrong`, or else appends the bytes in `record`, to the next block if this one has no
   // room.
-  Status Add(const CheckpointRules::Wrong& wrong);
+  Status Add(const CheckpointRules::Violation& wrong);
   Status WriteBlock(bool last);
   Status Verify();
   Status Finish();
@@ -78,7 +78,7 @@ Status CheckpointWriter::Core::Create() {
   return Add(rules.Head(head));
 }
 
-Status CheckpointWriter::Core::Add(const CheckpointRules::Wrong& wrong) {
+Status CheckpointWriter::Core::Add(const CheckpointRules::Violation& wrong) {
   if (wrong) return Failed(DEUT_ERROR(kInternal, temporary_path, ": ", *wrong));
   DEUT_CHECK(record.size() <= kCheckpointBlockRoom);
   if (payload_bytes + record.size() > kCheckpointBlockRoom) DEUT_RETURN_IF_ERROR(WriteBlock(/*last=*/false));
@@ -167,7 +167,7 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(Storage& stor
 
 Status CheckpointWriter::AddTable(const CheckpointTable& table) {
   if (!core_->failed.ok()) return core_->failed;
-  const CheckpointRules::Wrong wrong = core_->rules.Table(table);
+  const CheckpointRules::Violation wrong = core_->rules.Table(table);
   std::string& record = core_->record;
   if (table.dropped()) {
     AppendU8(&record, Byte(CheckpointRecordType::kDropped));
@@ -195,7 +195,7 @@ Status CheckpointWriter::AddSegment(const SegmentExtent& segment) {
 
 Status CheckpointWriter::AddPage(PageId page, std::span<const PageAddress> newest_first) {
   if (!core_->failed.ok()) return core_->failed;
-  const CheckpointRules::Wrong wrong = core_->rules.Page(page, newest_first);
+  const CheckpointRules::Violation wrong = core_->rules.Page(page, newest_first);
   if (wrong) return core_->Add(wrong);
   std::string& record = core_->record;
   AppendU8(&record, Byte(CheckpointRecordType::kPage));

@@ -34,7 +34,7 @@
 namespace deut::dc {
 namespace {
 
-using Wrong = std::optional<std::string>;
+using Failure = std::optional<std::string>;
 
 // A part and its content.
 struct Part {
@@ -80,11 +80,11 @@ class StoreRun {
 
   // A life with a disk that fails at times. It ends at the first error, half of the time without a loss of power, so
   // that the next life builds on state that is not durable. It must notice wrong bytes.
-  Wrong LiveWithFault(const DiskFault& fault, int steps) {
+  Failure LiveWithFault(const DiskFault& fault, int steps) {
     ++tally_.lives;
     storage_ = disk_.Mount();
     const int id = disk_.AddFault(fault);
-    Wrong wrong = OpenAndJudge();
+    Failure wrong = OpenAndJudge();
     // An error is allowed; a wrong answer never is.
     const auto says = [&](const char* code) { return wrong->find(code) != std::string::npos; };
     if (wrong && disk_.hits(id) > 0 && (says("CORRUPTION: ") || says("IO_ERROR: "))) wrong = std::nullopt;
@@ -101,12 +101,12 @@ class StoreRun {
 
   // One life: opens, verifies, works, ends. `changes_until_crash` 0: it ends after its work. Returns the first thing
   // that is wrong, or nothing.
-  Wrong Live(uint64_t changes_until_crash, int steps) {
+  Failure Live(uint64_t changes_until_crash, int steps) {
     ++tally_.lives;
     storage_ = disk_.Mount();
     const uint64_t crashes = disk_.crashes();
     disk_.CrashAfter(changes_until_crash);
-    Wrong wrong = OpenAndJudge();
+    Failure wrong = OpenAndJudge();
     const auto crashed = [&] { return disk_.crashes() != crashes; };
     if (crashed()) {
       wrong = std::nullopt;  // the crash caused it
@@ -122,9 +122,9 @@ class StoreRun {
   }
 
   // A life without faults: after two more checkpoints no file is left that no kept checkpoint names.
-  Wrong TidyUp() {
+  Failure TidyUp() {
     storage_ = disk_.Mount();
-    if (Wrong wrong = OpenAndJudge()) return wrong;
+    if (Failure wrong = OpenAndJudge()) return wrong;
     base_.reset();
     delta_.reset();
     std::set<std::string> named;
@@ -152,14 +152,14 @@ class StoreRun {
     set_.reset();
   }
 
-  Wrong OpenAndJudge() {
+  Failure OpenAndJudge() {
     const auto found = FindCheckpoints(*storage_, kTestPages);
     if (!found.ok() && found.status() != ErrorCode::kNotFound) return found.status().ToString();
     CheckpointNumber opened;
     if (found.ok() && !found->empty()) {
       opened = found->front();
-      if (Wrong wrong = JudgeOlder(*found)) return wrong;
-      if (Wrong wrong = OpenCheckpoint(opened, &store_)) return Concat("checkpoint ", opened.value, ": ", *wrong);
+      if (Failure wrong = JudgeOlder(*found)) return wrong;
+      if (Failure wrong = OpenCheckpoint(opened, &store_)) return Concat("checkpoint ", opened.value, ": ", *wrong);
       images_ = snapshots_[opened];
     } else {
       auto created = SegmentStore::Create(*storage_, RealRuntime(), kTestPages, kTestDc, options_);
@@ -182,15 +182,15 @@ class StoreRun {
   }
 
   // Verifies the generation before the newest, as if the newest were damaged.
-  Wrong JudgeOlder(const std::vector<CheckpointNumber>& found) {
+  Failure JudgeOlder(const std::vector<CheckpointNumber>& found) {
     if (found.size() < 2 || found[0] != completed_ || kept_before_ != found[1]) return std::nullopt;
     std::unique_ptr<SegmentStore> store;
-    if (Wrong wrong = OpenCheckpoint(found[1], &store)) return Concat("the older checkpoint: ", *wrong);
+    if (Failure wrong = OpenCheckpoint(found[1], &store)) return Concat("the older checkpoint: ", *wrong);
     ++tally_.older_judged;
     return std::nullopt;
   }
 
-  Wrong OpenCheckpoint(CheckpointNumber number, std::unique_ptr<SegmentStore>* store) {
+  Failure OpenCheckpoint(CheckpointNumber number, std::unique_ptr<SegmentStore>* store) {
     CheckpointKeeper keeper;
     const auto counts = ReadCheckpoint(*storage_, kTestPages, number, kTestDc, &keeper);
     if (!counts.ok()) return counts.status().ToString();
@@ -210,14 +210,14 @@ class StoreRun {
         if (const Status status = (*store)->MarkLive(addresses[i]); !status.ok()) return status.ToString();
         live += addresses[i].length_bound();
         if (addresses[i] != image->second[i].address) return Concat("page ", page.value, " has another part ", i);
-        if (Wrong wrong = ReadsBack(**store, page, image->second[i])) return wrong;
+        if (Failure wrong = ReadsBack(**store, page, image->second[i])) return wrong;
       }
     }
     if ((*store)->totals().live_bytes != live) return "wrong live bytes";
     return std::nullopt;
   }
 
-  Wrong ReadsBack(SegmentStore& store, PageId page, const Part& part) {
+  Failure ReadsBack(SegmentStore& store, PageId page, const Part& part) {
     if (const Status status = store.Read(part.address, page, &buffer_); !status.ok()) return status.ToString();
     if (buffer_.part().payload != PayloadOf(page, part.salt, part.bytes))
       return Concat("page ", page.value, " holds something else");
@@ -372,7 +372,7 @@ class StoreRun {
     kept_before_ = completed_;
     completed_ = number;
     ++tally_.checkpoints;
-    DEUT_ASSIGN_OR_RETURN(const size_t removed, store_->RemoveDead(set_->oldest_kept()));
+    DEUT_ASSIGN_OR_RETURN(const size_t removed, store_->RemoveDeadSegments(set_->oldest_kept()));
     tally_.removed += removed;
     return Status::Ok();
   }
@@ -407,14 +407,14 @@ constexpr int kSteps = 60;
 
 // Returns the first thing that goes wrong when lives end at every `step`th of their operations, and the next lives
 // soon after. Adds the work of all lives to `sum`.
-Wrong CrashEverywhere(uint64_t seed, uint64_t step, void (*prepare)(FaultyDisk&), Tally* sum) {
+Failure CrashEverywhere(uint64_t seed, uint64_t step, void (*prepare)(FaultyDisk&), Tally* sum) {
   StoreRun whole(seed);
-  if (Wrong wrong = whole.Live(0, kSteps)) return wrong;
+  if (Failure wrong = whole.Live(0, kSteps)) return wrong;
   const uint64_t operations = whole.disk().counts().changing;
   for (uint64_t crash_at = 1 + seed % step; crash_at <= operations; crash_at += step) {
     StoreRun run(seed);
     prepare(run.disk());
-    Wrong wrong = run.Live(crash_at, kSteps);
+    Failure wrong = run.Live(crash_at, kSteps);
     if (!wrong) wrong = run.Live(1 + crash_at % 23, kSteps);  // during recovery, or soon after it
     if (!wrong) wrong = run.Live(0, kSteps);
     if (!wrong) wrong = run.TidyUp();
@@ -454,11 +454,11 @@ TEST(PageStoreCrash, ManyLivesEndedAtRandom) {
                                                                .skip = random.Below(60),
                                                                .count = 1 + random.Below(5)})
                                         : 0;
-      const Wrong wrong = run.Live(random.OneIn(3) ? 0 : 1 + random.Below(150), kSteps);
+      const Failure wrong = run.Live(random.OneIn(3) ? 0 : 1 + random.Below(150), kSteps);
       if (fault != 0) run.disk().RemoveFault(fault);
       ASSERT_EQ(wrong, std::nullopt) << "seed " << seed << " life " << life;
     }
-    const Wrong wrong = run.TidyUp();
+    const Failure wrong = run.TidyUp();
     ASSERT_EQ(wrong, std::nullopt) << "seed " << seed;
     sum += run.tally();
   }
@@ -480,11 +480,11 @@ TEST(PageStoreCrash, DiskFaults) {
         fault.action = DiskFault::Action::kFlipBit;
         fault.kinds = kDiskRead;
       }
-      Wrong wrong = run.LiveWithFault(fault, kSteps);
+      Failure wrong = run.LiveWithFault(fault, kSteps);
       if (!wrong && random.OneIn(3)) wrong = run.Live(0, kSteps);
       ASSERT_EQ(wrong, std::nullopt) << "seed " << seed << " life " << life;
     }
-    const Wrong wrong = run.TidyUp();
+    const Failure wrong = run.TidyUp();
     ASSERT_EQ(wrong, std::nullopt) << "seed " << seed;
     failed += run.tally().disk_failed;
   }

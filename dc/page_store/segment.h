@@ -4,8 +4,8 @@
 //   written_bytes  rises by the appender's store, after the bytes are in the file and their live bytes are added
 //   closed         false -> true by the appender, after its last store to written_bytes
 //   live_bytes     + by the appender and at recovery, - by MarkDead; once closed and 0 it stays 0
-//   died_at        raised (compare-and-swap, to a maximum) by MarkDead before it subtracts live bytes
-//   named_at       raised by SyncAll for a checkpoint
+//   last_death_checkpoint   raised (compare-and-swap, to a maximum) by MarkDead before it subtracts live bytes
+//   last_naming_checkpoint  raised by SyncAll for a checkpoint
 //   file           null <-> a FileHolder, by compare-and-swap and exchange (open_files.h)
 // Holders are retired through the store's domain. All are sequentially consistent; segment_store.h states what
 // depends on it.
@@ -57,8 +57,8 @@ struct Segment {
   std::atomic<uint64_t> synced_bytes;   // bytes covered by a completed sync
   std::atomic<bool> closed{false};
   std::atomic<uint64_t> live_bytes{0};
-  std::atomic<uint64_t> died_at{0};   // number of the newest checkpoint begun when a part of it last died
-  std::atomic<uint64_t> named_at{0};  // number of the last checkpoint that names it
+  std::atomic<uint64_t> last_death_checkpoint{0};   // number of the newest checkpoint begun when a part of it last died
+  std::atomic<uint64_t> last_naming_checkpoint{0};  // number of the last checkpoint that names it
 
   std::atomic<FileHolder*> file{nullptr};
   std::atomic<bool> touched{false};  // read since the last sweep of OpenFiles

@@ -14,8 +14,8 @@
 
 namespace deut::dc {
 
-// The share of a batch that goes to one segment.
-struct Share {
+// The part of a batch that lies in one segment.
+struct BatchSegment {
   OpenSegment open;
   uint64_t written_bytes = 0;  // the segment's written_bytes once the batch is written
   uint64_t live_bytes = 0;
@@ -60,9 +60,9 @@ struct SegmentAppender::Core {
   AlignedBuffer memory;
   size_t used = 0;
   uint64_t flushed = 0;
-  Share current;  // no segment: the next part begins one
+  BatchSegment current;  // no segment: the next part begins one
 
-  std::vector<Share> full;  // segments of this batch that are completely in their files
+  std::vector<BatchSegment> full;  // segments of this batch that are completely in their files
   size_t batch_parts = 0;
   size_t batch_bytes = 0;
 };
@@ -100,7 +100,7 @@ Status SegmentAppender::Core::Flush(bool all) {
 Status SegmentAppender::Core::FinishCurrent() {
   DEUT_RETURN_IF_ERROR(Flush(/*all=*/true));
   current.written_bytes = flushed;
-  full.push_back(std::exchange(current, Share()));
+  full.push_back(std::exchange(current, BatchSegment()));
   return Status::Ok();
 }
 
@@ -124,15 +124,15 @@ void SegmentAppender::Core::Count(std::string_view payload) {
 
 Result<PageAddress> SegmentAppender::Core::AppendToOwnSegment(const PartHeader& header, std::string_view payload) {
   const uint64_t capacity = kSegmentHeaderBytes + RoundUpToIo(PartBytes(payload.size()));
-  Share share;
-  DEUT_ASSIGN_OR_RETURN(share.open, files.NewSegment(kind, use));
-  full.push_back(share);
+  BatchSegment batch_segment;
+  DEUT_ASSIGN_OR_RETURN(batch_segment.open, files.NewSegment(kind, use));
+  full.push_back(batch_segment);
   const PageAddress address =
-      PageAddress::Make(share.open.segment->number, kSegmentHeaderBytes, PartBytes(payload.size()));
+      PageAddress::Make(batch_segment.open.segment->number, kSegmentHeaderBytes, PartBytes(payload.size()));
   AlignedBuffer whole(capacity);
-  PutHeader(share.open, capacity, whole.data());
+  PutHeader(batch_segment.open, capacity, whole.data());
   EncodePart(header, address, payload, whole.data() + kSegmentHeaderBytes);
-  DEUT_RETURN_IF_ERROR(share.open.file->Write(0, whole.data(), capacity));
+  DEUT_RETURN_IF_ERROR(batch_segment.open.file->Write(0, whole.data(), capacity));
   files.counters().bytes_written.fetch_add(capacity, std::memory_order_relaxed);
   full.back().written_bytes = capacity;
   full.back().live_bytes = address.length_bound();
@@ -141,13 +141,13 @@ Result<PageAddress> SegmentAppender::Core::AppendToOwnSegment(const PartHeader& 
 
 Status SegmentAppender::Core::Publish() {
   // Adds live bytes first: before a reader can find the parts (written_bytes), and before the segment is closed. In
-  // another order RemoveDead could find a closed segment that seems dead.
-  const auto publish = [](const Share& share) {
-    share.open.segment->live_bytes.fetch_add(share.live_bytes);
+  // another order RemoveDeadSegments could find a closed segment that seems dead.
+  const auto publish = [](const BatchSegment& batch_segment) {
+    batch_segment.open.segment->live_bytes.fetch_add(batch_segment.live_bytes);
     DEUT_POINT("page_store.append.before_publish");
-    share.open.segment->written_bytes.store(share.written_bytes);
+    batch_segment.open.segment->written_bytes.store(batch_segment.written_bytes);
   };
-  for (const Share& share : full) publish(share);
+  for (const BatchSegment& batch_segment : full) publish(batch_segment);
   if (current.open.segment != nullptr) {
     current.written_bytes = flushed;
     publish(current);
@@ -156,7 +156,8 @@ Status SegmentAppender::Core::Publish() {
   files.counters().parts_appended.fetch_add(batch_parts, std::memory_order_relaxed);
   files.counters().bytes_appended.fetch_add(batch_bytes, std::memory_order_relaxed);
   batch_parts = batch_bytes = 0;
-  for (const Share& share : std::exchange(full, {})) DEUT_RETURN_IF_ERROR(files.CloseSegment(share.open));
+  for (const BatchSegment& batch_segment : std::exchange(full, {}))
+    DEUT_RETURN_IF_ERROR(files.CloseSegment(batch_segment.open));
   return Status::Ok();
 }
 
@@ -171,10 +172,10 @@ void SegmentAppender::Core::VoidBatch() {
 
 void SegmentAppender::Core::CloseAll() {
   // Errors are ignored here, because fatal() reports them.
-  for (const Share& share : full) (void)files.CloseSegment(share.open);
+  for (const BatchSegment& batch_segment : full) (void)files.CloseSegment(batch_segment.open);
   if (current.open.segment != nullptr) (void)files.CloseSegment(current.open);
   full.clear();
-  current = Share();
+  current = BatchSegment();
 }
 
 // Handles the error of a failed step of a batch.
@@ -232,7 +233,7 @@ Status SegmentAppender::Write() {
     if (Status flushed = core.Flush(/*all=*/true); !flushed.ok()) return core.Failed(std::move(flushed));
     if (core.flushed == core.segment_bytes) {
       core.current.written_bytes = core.flushed;
-      core.full.push_back(std::exchange(core.current, Share()));
+      core.full.push_back(std::exchange(core.current, BatchSegment()));
     }
   }
   return core.Publish();

@@ -25,9 +25,9 @@ void Raise(std::atomic<uint64_t>& word, uint64_t value) {
 }
 
 // True if the images of checkpoint `k`, and of every one begun later, cannot name a part of the segment. Loads
-// live_bytes before died_at: see segment_store.h.
+// live_bytes before last_death_checkpoint: see segment_store.h.
 bool DeadBefore(const Segment& segment, CheckpointNumber k) {
-  return segment.closed.load() && segment.live_bytes.load() == 0 && segment.died_at.load() < k.value;
+  return segment.closed.load() && segment.live_bytes.load() == 0 && segment.last_death_checkpoint.load() < k.value;
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ Result<std::shared_ptr<Segment>> SegmentFiles::CheckedSegment(const SegmentExten
   return segment;
 }
 
-Result<bool> SegmentFiles::IsOurs(const std::string& path) {
+Result<bool> SegmentFiles::MayRemove(const std::string& path) {
   SegmentKind kind;
   uint64_t number;
   if (!ParseSegmentName(path.substr(directory_.size() + 1), &kind, &number)) return false;
@@ -101,8 +101,8 @@ Result<bool> SegmentFiles::IsOurs(const std::string& path) {
   return true;
 }
 
-Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment,
-                            const SegmentCheck& check) {
+Status SegmentFiles::LoadNamedSegments(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments,
+                                       uint64_t next_segment, const SegmentCheckOptions& check) {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory_));
   opened_ = checkpoint;
   checkpoint_.store(checkpoint.value);
@@ -124,8 +124,8 @@ Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const Segment
   }));
   for (std::shared_ptr<Segment>& segment : checked) {
     segment->closed.store(true);
-    segment->died_at.store(checkpoint.value);
-    segment->named_at.store(checkpoint.value);
+    segment->last_death_checkpoint.store(checkpoint.value);
+    segment->last_naming_checkpoint.store(checkpoint.value);
     table_.Add(std::move(segment));
   }
   std::vector<std::string> left_over;
@@ -143,13 +143,13 @@ Status SegmentFiles::TakeIn(CheckpointNumber checkpoint, std::span<const Segment
   return Status::Ok();
 }
 
-Status SegmentFiles::CheckLeftOver() {
+Status SegmentFiles::CheckLeftOverFiles() {
   std::vector<std::string> paths;
   {
     const MutexLock lock(mutex_);
     paths = left_over_;
   }
-  for (const std::string& path : paths) DEUT_RETURN_IF_ERROR(IsOurs(path).status());
+  for (const std::string& path : paths) DEUT_RETURN_IF_ERROR(MayRemove(path).status());
   return Status::Ok();
 }
 
@@ -284,7 +284,7 @@ Result<std::vector<SegmentExtent>> SegmentFiles::SyncAll(CheckpointNumber checkp
   table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
     const uint64_t written = segment->written_bytes.load();
     if (written == 0 || DeadBefore(*segment, checkpoint)) return;
-    Raise(segment->named_at, checkpoint.value);
+    Raise(segment->last_naming_checkpoint, checkpoint.value);
     extents.push_back({.number = segment->number, .kind = segment->kind, .written_bytes = written});
   });
   // Every segment that was written before is in `writable_`, or is synced already.
@@ -330,7 +330,7 @@ Status SegmentFiles::RemoveFile(const std::string& path) {
   return removed == ErrorCode::kNotFound ? Status::Ok() : removed;
 }
 
-Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
+Result<size_t> SegmentFiles::RemoveDeadSegments(CheckpointNumber oldest_kept) {
   if (is_fatal()) return fatal();
   if (checkpoint_.load() == opened_.value) return size_t{0};  // no checkpoint was begun by this incarnation
   const CheckpointNumber oldest =
@@ -340,7 +340,7 @@ Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
   for (const std::shared_ptr<Segment>& segment : table_.Snapshot()) {
     // A segment that a checkpoint names without needing it is kept as long as that checkpoint, so that a start finds
     // every named segment.
-    if (!DeadBefore(*segment, oldest) || segment->named_at.load() >= oldest.value) continue;
+    if (!DeadBefore(*segment, oldest) || segment->last_naming_checkpoint.load() >= oldest.value) continue;
     if (Status removed = RemoveFile(segment->path); !removed.ok()) {
       if (first_error.ok()) first_error = std::move(removed);
       continue;
@@ -359,7 +359,7 @@ Result<size_t> SegmentFiles::RemoveDead(CheckpointNumber oldest_kept) {
     left_over.swap(left_over_);
   }
   for (const std::string& path : left_over) {
-    const Result<bool> ours = IsOurs(path);
+    const Result<bool> ours = MayRemove(path);
     const bool understood = ours.ok() ? *ours : ours.status() == ErrorCode::kNotFound;  // no such file: nothing is lost
     // A file that was not understood is never removed.
     if (!understood && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;

@@ -30,7 +30,7 @@
 #include "dc/page_store/checkpoint_number.h"
 #include "dc/page_store/open_files.h"
 #include "dc/page_store/segment.h"
-#include "dc/page_store/segment_check.h"
+#include "dc/page_store/segment_check_options.h"
 #include "dc/page_store/segment_format.h"
 #include "dc/page_store/segment_table.h"
 #include "dc/page_store/space_use.h"
@@ -66,11 +66,11 @@ class SegmentFiles {
   Status CreateDirectory();
   // Adds the segments of a checkpoint to the table; see SegmentStore::Open. All other segment files found become
   // left-over files.
-  Status TakeIn(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment,
-                const SegmentCheck& check);
+  Status LoadNamedSegments(CheckpointNumber checkpoint, std::span<const SegmentExtent> segments, uint64_t next_segment,
+                           const SegmentCheckOptions& check);
   // VERSION_MISMATCH or CORRUPTION if a segment that no checkpoint names is of another version, or of another DC.
   // Changes nothing.
-  Status CheckLeftOver();
+  Status CheckLeftOverFiles();
 
   // --- Writing.
   // Makes a new, empty file under the next number. After an error there is no such file, or it is left over.
@@ -90,10 +90,10 @@ class SegmentFiles {
   // --- Checkpoints.
   void BeginCheckpoint(CheckpointNumber k);
   uint64_t checkpoint() const { return checkpoint_.load(); }
-  Result<size_t> RemoveDead(CheckpointNumber oldest_kept);
+  Result<size_t> RemoveDeadSegments(CheckpointNumber oldest_kept);
 
   bool IsShortOfSpace() const;
-  void KeepForCheckpoint(uint64_t bytes) { checkpoint_bytes_.store(bytes, std::memory_order_relaxed); }
+  void ReserveForCheckpoint(uint64_t bytes) { checkpoint_bytes_.store(bytes, std::memory_order_relaxed); }
   uint64_t reserve_bytes() const {
     return options_.reserve_bytes == 0 ? 0 : options_.reserve_bytes + checkpoint_bytes_.load(std::memory_order_relaxed);
   }
@@ -109,7 +109,7 @@ class SegmentFiles {
   // True if a segment that no checkpoint names may be removed: its header is this DC's, or was not written.
   // VERSION_MISMATCH or CORRUPTION: it is of another version, or of another DC, so this program may not clean up this
   // folder.
-  Result<bool> IsOurs(const std::string& path);
+  Result<bool> MayRemove(const std::string& path);
   Status SyncSegment(Segment& segment, File& file);
   Status SyncNames();
   Status CheckReserve(SpaceUse use) const;

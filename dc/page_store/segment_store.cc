@@ -61,14 +61,14 @@ Result<Transfer> TransferFor(const Segment& segment, PageAddress address) {
 SegmentStore::SegmentStore(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 SegmentStore::~SegmentStore() = default;
 
-Status SegmentStore::CheckLeftOver() { return core_->files.CheckLeftOver(); }
+Status SegmentStore::CheckLeftOverFiles() { return core_->files.CheckLeftOverFiles(); }
 
 Result<std::unique_ptr<SegmentStore>> SegmentStore::Create(Storage& storage, Runtime& runtime, std::string directory,
                                                            DcId dc, const SegmentStoreOptions& options) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   auto core = std::make_unique<Core>(storage, runtime, std::move(directory), dc, options);
   DEUT_RETURN_IF_ERROR(core->files.CreateDirectory());
-  DEUT_RETURN_IF_ERROR(core->files.TakeIn(CheckpointNumber(), {}, 1, {}));
+  DEUT_RETURN_IF_ERROR(core->files.LoadNamedSegments(CheckpointNumber(), {}, 1, {}));
   return std::unique_ptr<SegmentStore>(new SegmentStore(std::move(core)));
 }
 
@@ -76,10 +76,10 @@ Result<std::unique_ptr<SegmentStore>> SegmentStore::Open(Storage& storage, Runti
                                                          DcId dc, const SegmentStoreOptions& options,
                                                          CheckpointNumber checkpoint,
                                                          std::span<const SegmentExtent> segments, uint64_t next_segment,
-                                                         const SegmentCheck& check) {
+                                                         const SegmentCheckOptions& check) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   auto core = std::make_unique<Core>(storage, runtime, std::move(directory), dc, options);
-  DEUT_RETURN_IF_ERROR(core->files.TakeIn(checkpoint, segments, next_segment, check));
+  DEUT_RETURN_IF_ERROR(core->files.LoadNamedSegments(checkpoint, segments, next_segment, check));
   return std::unique_ptr<SegmentStore>(new SegmentStore(std::move(core)));
 }
 
@@ -99,7 +99,7 @@ Status SegmentStore::fatal() const { return core_->files.fatal(); }
 Status SegmentStore::Read(PageAddress address, PageId page, PartBuffer* buffer) {
   SegmentFiles& files = core_->files;
   if (files.is_fatal()) return fatal();
-  // The shared pointer keeps the segment and its file usable though RemoveDead may remove both meanwhile.
+  // The shared pointer keeps the segment and its file usable though RemoveDeadSegments may remove both meanwhile.
   const std::shared_ptr<Segment> segment = files.table().Find(address.segment());
   if (segment == nullptr) {
     return DEUT_ERROR(kNotFound, "segment ", address.segment(), " of a part of page ", page.value, " is not there");
@@ -171,11 +171,12 @@ Status SegmentStore::MarkLive(PageAddress address) {
 void SegmentStore::MarkDead(PageAddress address) {
   SegmentFiles& files = core_->files;
   // The order is that of "Races" in the header: the number is stored before the bytes are subtracted. Otherwise
-  // RemoveDead could find no live bytes and an old number, and remove a segment that a running checkpoint names.
+  // RemoveDeadSegments could find no live bytes and an old number, and remove a segment that a running checkpoint
+  // names.
   const uint64_t begun = files.checkpoint();
   const bool found = files.table().With(address.segment(), [&](Segment& segment) {
-    uint64_t died_at = segment.died_at.load();
-    while (died_at < begun && !segment.died_at.compare_exchange_weak(died_at, begun)) {
+    uint64_t last = segment.last_death_checkpoint.load();
+    while (last < begun && !segment.last_death_checkpoint.compare_exchange_weak(last, begun)) {
     }
     DEUT_POINT("page_store.mark_dead.before_live");
     const uint64_t before = segment.live_bytes.fetch_sub(address.length_bound());
@@ -228,12 +229,14 @@ StoreTotals SegmentStore::totals() const {
 
 uint64_t SegmentStore::segment_bytes() const { return core_->options.segment_bytes; }
 
-void SegmentStore::KeepForCheckpoint(uint64_t bytes) { core_->files.KeepForCheckpoint(bytes); }
+void SegmentStore::ReserveForCheckpoint(uint64_t bytes) { core_->files.ReserveForCheckpoint(bytes); }
 uint64_t SegmentStore::reserve_bytes() const { return core_->files.reserve_bytes(); }
 
 bool SegmentStore::IsShortOfSpace() const { return core_->files.IsShortOfSpace(); }
 
 void SegmentStore::BeginCheckpoint(CheckpointNumber k) { core_->files.BeginCheckpoint(k); }
-Result<size_t> SegmentStore::RemoveDead(CheckpointNumber oldest_kept) { return core_->files.RemoveDead(oldest_kept); }
+Result<size_t> SegmentStore::RemoveDeadSegments(CheckpointNumber oldest_kept) {
+  return core_->files.RemoveDeadSegments(oldest_kept);
+}
 
 }  // namespace deut::dc

@@ -7,22 +7,22 @@
 //   written    Write has returned OK: it can be read, and counts as live (length_bound() bytes), without MarkLive.
 //   dead       MarkDead: no image names it any more. Its bytes stay until its segment is removed.
 //   A part is durable if it was written before a SyncAll that returned OK.
-// Dead segments. RemoveDead removes a closed segment without live bytes when both hold:
+// Dead segments. RemoveDeadSegments removes a closed segment without live bytes when both hold:
 //   - No kept checkpoint can need a part of it: when its last part died, the checkpoint begun last was older than the
 //     oldest kept one.
 //   - No kept checkpoint names it without needing it.
-// Races. MarkDead stores the number of the checkpoint begun last (died_at), then subtracts the bytes. RemoveDead
-//   loads live_bytes, finds 0, and then loads died_at: it finds the number of the last part. A thread that unlinks an
-//   address from the images does so before MarkDead, and BeginCheckpoint comes before that checkpoint's scan of the
-//   images. So a died_at below k proves that checkpoint k cannot name the part. All of these are sequentially
-//   consistent.
+// Races. MarkDead stores the number of the checkpoint begun last (last_death_checkpoint), then subtracts the bytes.
+//   RemoveDeadSegments loads live_bytes, finds 0, and then loads last_death_checkpoint: it finds the number of the last
+//   part. A thread that unlinks an address from the images does so before MarkDead, and BeginCheckpoint comes before
+//   that checkpoint's scan of the images. So a last_death_checkpoint below k proves that checkpoint k cannot name the
+//   part. All of these are sequentially consistent.
 //   Read finds the segment under a reclamation guard and holds its file by a shared pointer. So a removal never takes
 //   the file away from a reader, and a read never waits for an append, a removal or another read.
 // Errors. RESOURCE_EXHAUSTED: no space; see SegmentAppender. A failed sync, or a write that failed for another reason
 //   than space: fatal(). From then on every call fails with that error, and the process must end. CORRUPTION names
 //   file and offset.
-// Thread-safety: all methods from any thread. Open, a change of segment, SyncAll, RemoveDead, next_segment and totals
-//   take the mutex. Unless the store is fatal, Read, MarkLive, MarkDead, BeginCheckpoint and usage never do.
+// Thread-safety: all methods from any thread. Open, a change of segment, SyncAll, RemoveDeadSegments, next_segment and
+//   totals take the mutex. Unless the store is fatal, Read, MarkLive, MarkDead, BeginCheckpoint and usage never do.
 // Ownership: storage and runtime outlive the store; the store outlives its appenders and every read.
 #ifndef DC_PAGE_STORE_SEGMENT_STORE_H_
 #define DC_PAGE_STORE_SEGMENT_STORE_H_
@@ -45,7 +45,7 @@
 #include "dc/page_store/part_buffer.h"
 #include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_appender.h"
-#include "dc/page_store/segment_check.h"
+#include "dc/page_store/segment_check_options.h"
 #include "dc/page_store/segment_format.h"
 
 namespace deut::dc {
@@ -91,7 +91,7 @@ struct StoreTotals {
 class SegmentStore {
  public:
   // Makes a store without a checkpoint. `directory` is created if absent. Segments that exist already (of an
-  // incarnation that completed no checkpoint) are not touched until RemoveDead.
+  // incarnation that completed no checkpoint) are not touched until RemoveDeadSegments.
   static Result<std::unique_ptr<SegmentStore>> Create(Storage& storage, Runtime& runtime, std::string directory,
                                                       DcId dc, const SegmentStoreOptions& options);
   // Opens the store as checkpoint `checkpoint` names it: every segment exists, with its header, and is at least as
@@ -100,10 +100,10 @@ class SegmentStore {
   static Result<std::unique_ptr<SegmentStore>> Open(Storage& storage, Runtime& runtime, std::string directory, DcId dc,
                                                     const SegmentStoreOptions& options, CheckpointNumber checkpoint,
                                                     std::span<const SegmentExtent> segments, uint64_t next_segment,
-                                                    const SegmentCheck& check = {});
+                                                    const SegmentCheckOptions& check = {});
   // Checks whether the segments that no checkpoint names may be removed one day. VERSION_MISMATCH: one is of another
   // version. CORRUPTION: one is another DC's. Damaged ones are no error, and are never removed. Changes nothing.
-  Status CheckLeftOver();
+  Status CheckLeftOverFiles();
   ~SegmentStore();
   SegmentStore(const SegmentStore&) = delete;
   SegmentStore& operator=(const SegmentStore&) = delete;
@@ -113,7 +113,7 @@ class SegmentStore {
   Result<std::unique_ptr<SegmentAppender>> NewAppender(SegmentKind kind);
   // Makes everything written before the call durable: files and directory. Returns the segments that checkpoint
   // `checkpoint` (begun last, its images captured before the call) has to name: every one that may hold a part of it.
-  // REQUIRES: not called together with RemoveDead.
+  // REQUIRES: not called together with RemoveDeadSegments.
   Result<std::vector<SegmentExtent>> SyncAll(CheckpointNumber checkpoint);
   // Above every segment number used so far; for the checkpoint.
   uint64_t next_segment() const;
@@ -145,7 +145,7 @@ class SegmentStore {
   // True if the disk has so little free space that ordinary writes are refused, or will be after a few more segments.
   bool IsShortOfSpace() const;
   // Reserves space for the next checkpoint's file, of about this size.
-  void KeepForCheckpoint(uint64_t bytes);
+  void ReserveForCheckpoint(uint64_t bytes);
   // The reserved part of the disk's free space (space_use.h).
   uint64_t reserve_bytes() const;
   // Approximate memory of the segment table. Cheap.
@@ -157,7 +157,7 @@ class SegmentStore {
   // Called after this incarnation has completed a checkpoint. Removes the files of segments that neither
   // `oldest_kept` nor a newer checkpoint names, and the files found at the start that the opened checkpoint did not
   // name. Returns the number of removed files. After an error some files stay for the next time; nothing is lost.
-  Result<size_t> RemoveDead(CheckpointNumber oldest_kept);
+  Result<size_t> RemoveDeadSegments(CheckpointNumber oldest_kept);
 
  private:
   struct Core;

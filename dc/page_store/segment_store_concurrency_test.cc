@@ -124,7 +124,7 @@ class SegmentStoreConcurrencyTest : public ::testing::Test {
           return Fail(DEUT_ERROR(kInternal, "checkpoint ", k, " does not name all its images"));
         }
       }
-      const auto removed = store.RemoveDead(CheckpointNumber(k > 1 ? k - 1 : k));
+      const auto removed = store.RemoveDeadSegments(CheckpointNumber(k > 1 ? k - 1 : k));
       if (!removed.ok()) return Fail(removed.status());
       for (const std::vector<uint64_t>& generation : kept) {
         for (size_t i = 0; i < generation.size(); ++i) {
@@ -182,7 +182,7 @@ TEST_F(SegmentStoreConcurrencyTest, EverythingAtOnce) {
   const uint64_t k = checkpoints_.load();
   for (uint64_t more = 1; more <= 2; ++more) {
     store->BeginCheckpoint(CheckpointNumber(k + more));
-    ASSERT_TRUE(store->RemoveDead(CheckpointNumber(k + more)).ok());
+    ASSERT_TRUE(store->RemoveDeadSegments(CheckpointNumber(k + more)).ok());
   }
   for (const SegmentUsage& usage : store->usage()) EXPECT_GT(usage.live_bytes, 0u) << usage.number;
   const auto names = storage->List(kTestPages);

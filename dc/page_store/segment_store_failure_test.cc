@@ -82,7 +82,7 @@ TEST(SegmentStoreReserveTest, TheLastRoomIsForWhatGivesSpaceBack) {
   SegmentStoreOptions options = SmallSegments();
   options.reserve_bytes = 8 * kSegment;
   StoreFixture fixture(1, options);
-  fixture.store->KeepForCheckpoint(kFile);
+  fixture.store->ReserveForCheckpoint(kFile);
   EXPECT_EQ(fixture.store->reserve_bytes(), kFile + 8 * kSegment);
   struct Use {
     SpaceUse use;
@@ -188,7 +188,7 @@ TEST_F(SegmentStoreFailureTest, AFailedSyncIsFatalAndNeverRepeated) {
     EXPECT_EQ(appender->Append(BaseHeader(PageId(1)), "x").status().code(), ErrorCode::kIoError);
     EXPECT_EQ(appender->Write().code(), ErrorCode::kIoError);
     EXPECT_EQ(store.NewAppender(SegmentKind::kBase).status().code(), ErrorCode::kIoError);
-    EXPECT_EQ(store.RemoveDead(CheckpointNumber(9)).status().code(), ErrorCode::kIoError);
+    EXPECT_EQ(store.RemoveDeadSegments(CheckpointNumber(9)).status().code(), ErrorCode::kIoError);
     EXPECT_EQ(fixture.disk.counts().syncs + fixture.disk.counts().directory_syncs, syncs);
   }
 }
@@ -283,9 +283,9 @@ TEST_F(SegmentStoreFailureTest, AFileThatCannotBeRemovedIsTriedAgain) {
   appender.reset();
   store().BeginCheckpoint(CheckpointNumber(1));
   fixture_.disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kDiskName, .count = 1});
-  EXPECT_EQ(store().RemoveDead(CheckpointNumber(1)).status().code(), ErrorCode::kIoError);
+  EXPECT_EQ(store().RemoveDeadSegments(CheckpointNumber(1)).status().code(), ErrorCode::kIoError);
   EXPECT_EQ(FilesOnDisk(), 1u);
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(1)), 1u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(1)), 1u);
   EXPECT_EQ(FilesOnDisk(), 0u);
 }
 

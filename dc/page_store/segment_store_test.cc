@@ -102,7 +102,7 @@ TEST_F(SegmentStoreTest, OnTheMachinesDisk) {
     }
     (*opened)->BeginCheckpoint(CheckpointNumber(2));
     (*opened)->BeginCheckpoint(CheckpointNumber(3));
-    EXPECT_EQ(*(*opened)->RemoveDead(CheckpointNumber(2)), extents.size());
+    EXPECT_EQ(*(*opened)->RemoveDeadSegments(CheckpointNumber(2)), extents.size());
     EXPECT_TRUE(storage->List(path)->empty());
   }
 }
@@ -189,7 +189,7 @@ TEST_F(SegmentStoreTest, ADeadSegmentGoesOnceNoKeptCheckpointCanNameIt) {
   EXPECT_TRUE(UsageOf(full).closed);
   // Checkpoint 2 may name it, because its images may have been captured before. So it stays while 2 is kept.
   for (const uint64_t kept : {1, 2}) {
-    const auto removed = store().RemoveDead(CheckpointNumber(kept));
+    const auto removed = store().RemoveDeadSegments(CheckpointNumber(kept));
     ASSERT_TRUE(removed.ok());
     EXPECT_EQ(*removed, 0u);
     EXPECT_EQ(ReadsBack(addresses.front()).ToString(), "OK");
@@ -203,7 +203,7 @@ TEST_F(SegmentStoreTest, ADeadSegmentGoesOnceNoKeptCheckpointCanNameIt) {
   EXPECT_TRUE(named(2));
   store().BeginCheckpoint(CheckpointNumber(3));
   EXPECT_FALSE(named(3));
-  const auto removed = store().RemoveDead(CheckpointNumber(3));
+  const auto removed = store().RemoveDeadSegments(CheckpointNumber(3));
   ASSERT_TRUE(removed.ok());
   EXPECT_EQ(*removed, 1u);
   EXPECT_EQ(ReadsBack(addresses.front()).code(), ErrorCode::kNotFound);
@@ -218,15 +218,15 @@ TEST_F(SegmentStoreTest, TheSegmentThatIsAppendedToIsNeverRemoved) {
   ASSERT_TRUE(appender->Write().ok());
   store().MarkDead(address);
   store().BeginCheckpoint(CheckpointNumber(9));
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(9)), 0u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(9)), 0u);
   const PageAddress next = Append(*appender, 2, 100);
   EXPECT_EQ(next.segment(), address.segment());
   ASSERT_TRUE(appender->Write().ok());
   store().MarkDead(next);
   appender.reset();
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(9)), 0u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(9)), 0u);
   store().BeginCheckpoint(CheckpointNumber(10));
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(10)), 1u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(10)), 1u);
   EXPECT_EQ(FilesOnDisk(), 0u);
 }
 
@@ -240,9 +240,9 @@ TEST_F(SegmentStoreTest, ASegmentClosedAfterACheckpointNamedItOutlivesThatCheckp
   store().BeginCheckpoint(CheckpointNumber(5));
   ASSERT_EQ(store().SyncAll(CheckpointNumber(5))->size(), 1u);
   appender.reset();
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(4)), 0u);
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(5)), 0u);
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(6)), 1u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(4)), 0u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(5)), 0u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(6)), 1u);
 }
 
 #ifdef DEUT_TEST_POINTS
@@ -262,8 +262,8 @@ TEST_F(SegmentStoreTest, ASegmentWhoseLastPartDiesWhileACheckpointNamesItOutlive
   store().MarkDead(address);
   testing::SetPointHandler({});
   ASSERT_EQ(named, 1u);
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(5)), 0u);
-  EXPECT_EQ(*store().RemoveDead(CheckpointNumber(6)), 1u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(5)), 0u);
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(6)), 1u);
 }
 #endif
 
@@ -338,7 +338,7 @@ TEST_F(SegmentStoreOpenTest, WhatACheckpointNamesIsThereAndTheRestGoesAfterTheNe
   ASSERT_TRUE(fresh->Write().ok());
   store.BeginCheckpoint(CheckpointNumber(6));
   EXPECT_EQ(store.SyncAll(CheckpointNumber(6))->size(), 3u);
-  EXPECT_EQ(*store.RemoveDead(CheckpointNumber(5)), 1u);  // the file that no checkpoint names
+  EXPECT_EQ(*store.RemoveDeadSegments(CheckpointNumber(5)), 1u);  // the file that no checkpoint names
   EXPECT_EQ(FilesOnDisk(), 3u);
   EXPECT_EQ(ReadAll(store).ToString(), "OK");
 }
@@ -355,9 +355,9 @@ TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) 
   for (const PageAddress address : addresses) store->MarkDead(address);
   store->BeginCheckpoint(CheckpointNumber(6));
   EXPECT_EQ(store->SyncAll(CheckpointNumber(6))->size(), 0u);
-  EXPECT_EQ(*store->RemoveDead(CheckpointNumber(5)), 0u);  // 6 and 5 are kept
+  EXPECT_EQ(*store->RemoveDeadSegments(CheckpointNumber(5)), 0u);  // 6 and 5 are kept
   store->BeginCheckpoint(CheckpointNumber(7));
-  EXPECT_EQ(*store->RemoveDead(CheckpointNumber(6)), 2u);  // 7 and 6 are kept
+  EXPECT_EQ(*store->RemoveDeadSegments(CheckpointNumber(6)), 2u);  // 7 and 6 are kept
 }
 
 TEST_F(SegmentStoreOpenTest, WhatIsNotAsTheCheckpointSaysIsRefusedAndNothingIsChanged) {
