@@ -119,7 +119,7 @@ Owned<BasePage> BuildWithoutTerm(const Node* head, std::string_view separator) {
 bool BwTree::NeedsConsolidation(const Node* head) const {
   if (!head->is_leaf()) return head->chain_length >= options_.inner_chain_length;
   if (head->chain_length < options_.leaf_chain_length && head->delta_bytes < options_.leaf_page_bytes) return false;
-  // Checked last, because the base is not in the cache. A stub would have to be loaded; the page keeper writes its
+  // Checked last, because the base is not in the cache. A stub would have to be loaded; the page evictor writes its
   // deltas instead.
   return !IsStub(head);
 }

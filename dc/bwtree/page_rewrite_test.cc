@@ -165,7 +165,7 @@ TEST(PageRewrite, APageThatIsBeingWrittenIsLeftAlone) {
   ExpectStored(t, t.records());
 }
 
-TEST(PageRewrite, APageIsSwappedOutWithTheImageThatItHadAMomentAgo) {
+TEST(PageRewrite, APageIsEvictedWithTheImageThatItHadAMomentAgo) {
   StoredTree t;
   t.FillSettled(60);
   // The evictor reads the image, then the image is copied, then the page is evicted.

@@ -165,7 +165,7 @@ TEST(PageStorageRules, APassOverTheLeavesFindsPagesWhoseTermIsNotPosted) {
   t.Flush();
   uint64_t current = 40;  // this key is being put while the other threads run
   t.AtPoint("bwtree.split.before_post", [&] {
-    t.Flush(/*leaves_only=*/true);  // as the page keeper does
+    t.Flush(/*leaves_only=*/true);  // as the page evictor does
     // An update of the right half. Other threads post terms to the same parent all the time, so that helping loses.
     testing::SetCasHandler([](std::string_view name) { return name == "bwtree.post.cas"; });
     t.Put(current + 1, "new");

@@ -95,7 +95,7 @@ TEST(PlaceTest, OfAPageThatWasMergedSinceThen) {
   for (uint64_t i = 0; i < 4; ++i) ExpectPut(t, 1000 + 50 * i, places[i], left);
 }
 
-TEST(PlaceTest, OfAPageThatWasSwappedOutOrLoadedSinceThen) {
+TEST(PlaceTest, PageThatWasEvictedOrLoadedSinceThen) {
   constexpr uint64_t kNumber = 20;
   StoredTree t;
   t.FillSettled(60);

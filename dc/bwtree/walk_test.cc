@@ -182,7 +182,7 @@ TEST(Walk, WhileOthersSplitPagesEveryPageOfTheBeginningIsVisitedOnce) {
 
 // A walk meets a removed page whose merge cannot be completed. While the walk is about to undo it, another thread
 // undoes it and evicts the page.
-TEST(Walk, APageThatIsSwappedOutWhileItsMergeIsUndoneIsVisitedAsItIs) {
+TEST(Walk, APageEvictedWhileItsMergeIsUndoneIsVisitedAsItIs) {
   constexpr uint64_t kLast = 1000;
   int met = 0;
   // The first seed puts the page at the right place in its parent. Should that change, another seed will.
@@ -242,7 +242,7 @@ TEST(Walk, APageThatIsSwappedOutWhileItsMergeIsUndoneIsVisitedAsItIs) {
 
 // While a parent's pages are visited, one of them is split, its term is posted, and it is evicted and changed again
 // without being loaded. Its side link is unknown then. (The right half has a very recent image.)
-TEST(Walk, APageIsSplitAndSwappedOutMeanwhile) {
+TEST(Walk, APageIsSplitAndEvictedMeanwhile) {
   StoredTree t;
   t.FillSettled(60);
   bool done = false;

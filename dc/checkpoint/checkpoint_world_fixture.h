@@ -45,7 +45,7 @@ class CheckpointLife {
   TableRegistry tables;
   PageLoader loader;
   std::unique_ptr<Checkpointer> checkpointer;
-  uint64_t waits_for_room = 0;  // calls of wait_for_room by the checkpointer
+  uint64_t waits_for_room = 0;  // calls of wait_for_memory by the checkpointer
 
  private:
   explicit CheckpointLife(RecoveredPages recovered);

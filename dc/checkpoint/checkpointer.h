@@ -66,8 +66,8 @@ struct CheckpointEnvironment {
   TableRegistry& tables;
   SegmentStore& store;
   PageLoader& loader;
-  // Waits until a page may be loaded (PageKeeper::WaitForRoom). REQUIRES: no guard.
-  std::function<void()> wait_for_room;
+  // Waits until a page may be loaded (PageEvictor::WaitForMemory). REQUIRES: no guard.
+  std::function<void()> wait_for_memory;
 };
 
 // The checkpoints with which this incarnation began.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kSegmentBytes = 64 << 10;
 constexpr uint64_t kSlackSegments = 4;
-// Segments that the keeper, the checkpointer and the cleaner append to.
+// Segments that the page evictor, the checkpointer and the cleaner append to.
 constexpr uint64_t kOpenSegments = 6;
 
 // Options by which cleaning runs only on request.

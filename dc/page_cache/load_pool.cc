@@ -32,14 +32,14 @@ void LoadPool::LoadAll(TableId table, std::span<const std::string> keys, Side si
     {
       const MutexLock lock(mutex_);
       if (batch.begun == keys.size()) break;
-      at = TakeLocked(&batch);
+      at = NextPageLocked(&batch);
     }
     Load(&batch, at);
   }
   batch.done.Wait(runtime_, kNoDeadline);
 }
 
-size_t LoadPool::TakeLocked(Batch* batch) {
+size_t LoadPool::NextPageLocked(Batch* batch) {
   const size_t at = batch->begun++;
   if (batch->begun == batch->keys.size()) std::erase(queue_, batch);
   return at;
@@ -60,7 +60,7 @@ void LoadPool::Work() {
       while (queue_.empty() && !stop_) changed_.Wait(mutex_);
       if (queue_.empty()) return;
       batch = queue_.front();
-      at = TakeLocked(batch);
+      at = NextPageLocked(batch);
     }
     Load(batch, at);
   }

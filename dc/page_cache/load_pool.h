@@ -51,7 +51,7 @@ class LoadPool {
 
   void Work();
   // Takes the next page of the batch. REQUIRES: there is one.
-  size_t TakeLocked(Batch* batch) DEUT_REQUIRES(mutex_);
+  size_t NextPageLocked(Batch* batch) DEUT_REQUIRES(mutex_);
   void Load(Batch* batch, size_t at);
 
   Runtime& runtime_;

@@ -9,7 +9,7 @@ namespace deut::dc {
 namespace {
 
 // Upper bound of the back-off, in intervals, while pages cannot be merged yet.
-constexpr uint32_t kMaxPauses = 64;
+constexpr uint32_t kMaxBackoffIntervals = 64;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void PageMerger::Run(const std::function<bool()>& has_room) {
   const std::vector<TableId> tables = tables_.LiveTables();
   for (const TableId table : tables) {
     if (stop_()) return;
-    Tree& tree = trees_[table];
+    TreeState& tree = trees_[table];
     if (runtime_.Now() >= tree.due) Round(table, &tree, has_room);
   }
   absl::erase_if(trees_,
@@ -54,30 +54,31 @@ bool PageMerger::Step(TableId table, Progress* progress, const std::function<boo
   return true;
 }
 
-void PageMerger::Round(TableId table, Tree* seen, const std::function<bool()>& has_room) {
+void PageMerger::Round(TableId table, TreeState* state, const std::function<bool()>& has_room) {
   const MonotonicTime begin = runtime_.Now();
-  if (!seen->progress) {
+  if (!state->progress) {
     const ReclamationDomain::Guard guard(domain_);
     BwTree* const tree = source_.FindTree(table);
-    if (tree == nullptr || tree->small_pages() == seen->seen) return;
-    seen->progress.emplace().small_pages = tree->small_pages();
+    if (tree == nullptr || tree->small_pages() == state->handled_small_pages) return;
+    state->progress.emplace().small_pages = tree->small_pages();
   }
-  Progress& progress = *seen->progress;
+  Progress& progress = *state->progress;
   bool stopped = false;
   while (!stopped && Step(table, &progress, has_room)) stopped = stop_();
   domain_.Collect();
   if (stopped) {
-    seen->pauses = 1;
+    state->backoff_intervals = 1;
   } else {
     // Another round follows if pages were merged (they may be merged further) or loaded (they may be merged now).
     const bool again = progress.merged || progress.postponed;
-    if (!again) seen->seen = progress.small_pages;
-    seen->pauses = progress.merged || !again ? 1 : std::min(2 * seen->pauses, kMaxPauses);
-    seen->progress.reset();
+    if (!again) state->handled_small_pages = progress.small_pages;
+    state->backoff_intervals =
+        progress.merged || !again ? 1 : std::min(2 * state->backoff_intervals, kMaxBackoffIntervals);
+    state->progress.reset();
   }
   // Searching for pages to merge takes at most a tenth of the time.
   const MonotonicTime now = runtime_.Now();
-  seen->due = now + std::max(interval_ * seen->pauses, (now - begin) * 10);
+  state->due = now + std::max(interval_ * state->backoff_intervals, (now - begin) * 10);
 }
 
 }  // namespace deut::dc

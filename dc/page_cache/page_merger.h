@@ -2,7 +2,7 @@
 //
 // A tree counts the pages that have shrunk. When the count has changed, a round walks over the tree's pages, from the
 // leaves upward:
-// - a page that is mostly tombstones is thinned;
+// - a page that is mostly tombstones is consolidated, which drops those that are old enough;
 // - a small page is merged into its left neighbour;
 // - pages that this needs are loaded if there is room.
 // A round that left something for later (deletions too young, a checkpoint running) is followed by another one, at
@@ -55,16 +55,16 @@ class PageMerger {
     bool merged = false;
     bool postponed = false;
   };
-  struct Tree {
-    uint64_t seen = 0;  // the value of BwTree::small_pages for which no further round is needed
+  struct TreeState {
+    uint64_t handled_small_pages = 0;  // the value of BwTree::small_pages for which no further round is needed
     MonotonicTime due;
-    uint32_t pauses = 1;               // number of intervals until the next round
+    uint32_t backoff_intervals = 1;    // number of intervals until the next round
     std::optional<Progress> progress;  // of a round that was stopped
   };
 
   // One step of a round. False: the round has reached its end, or the table is gone.
   bool Step(TableId table, Progress* progress, const std::function<bool()>& has_room);
-  void Round(TableId table, Tree* tree, const std::function<bool()>& has_room);
+  void Round(TableId table, TreeState* state, const std::function<bool()>& has_room);
 
   Runtime& runtime_;
   ReclamationDomain& domain_;
@@ -73,7 +73,7 @@ class PageMerger {
   PageLoader& loader_;
   const Duration interval_;
   const std::function<bool()> stop_;
-  absl::flat_hash_map<TableId, Tree> trees_;
+  absl::flat_hash_map<TableId, TreeState> trees_;
   MonotonicTime next_;
 };
 

@@ -101,8 +101,8 @@ Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates, std
     // of the budget that applying leaves free covers it.
     const size_t before = bytes->fetch_add(taken, std::memory_order_relaxed);
     if (before / kBytesPerLook != (before + taken) / kBytesPerLook) {
-      keeper_->Look();
-      keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+      evictor_->WakeIfOverHighMark();
+      evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
     }
     DEUT_RETURN_IF_ERROR(ApplyGroup(updates.first(count)));
     updates = updates.subspan(count);
@@ -201,8 +201,8 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
     }
     // A page is far larger than the update. The check in ApplyUpdates counts only the update, so a load checks the
     // memory budget itself.
-    keeper_->Look();
-    keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+    evictor_->WakeIfOverHighMark();
+    evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
     const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));
     const bool damaged = loaded == ErrorCode::kCorruption || loaded == ErrorCode::kIoError;
     if (!damaged || told) DEUT_RETURN_IF_ERROR(loaded);

@@ -108,10 +108,10 @@ Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) 
                                           tables_,
                                           *store_,
                                           loader_,
-                                          [this] { keeper_->WaitForRoom(PageKeeper::Room::kToRead); }};
+                                          [this] { evictor_->WaitForMemory(PageEvictor::Purpose::kToRead); }};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found));
-  DEUT_ASSIGN_OR_RETURN(keeper_,
-                        PageKeeper::Create(
+  DEUT_ASSIGN_OR_RETURN(evictor_,
+                        PageEvictor::Create(
                             runtime_, trees(), *store_, tables_, tables_, loads_, [this] { return memory_bytes(); },
                             memory_budget_, merge_interval_, [this](const Status& status) { Judge(status); }));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, *pages_, domain_, *store_, segment_bytes_, cleaning_,
@@ -123,7 +123,7 @@ Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) 
 RecordOperations::~RecordOperations() {
   scrubber_.reset();
   cleaner_.reset();
-  keeper_.reset();
+  evictor_.reset();
   checkpointer_.reset();
   reaper_.Stop();  // the domain, which freeing needs, still exists here
 }
@@ -211,8 +211,8 @@ Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* 
     bool missing = false;
     DEUT_RETURN_IF_ERROR(TryRead(table, key, answer, &missing));
     if (!missing) return Status::Ok();
-    keeper_->Look();
-    keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+    evictor_->WakeIfOverHighMark();
+    evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
     DEUT_RETURN_IF_ERROR(loader_.Load(table, Target(key, Side::kAt)));
   }
 }
@@ -264,8 +264,8 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
       records_returned_.Add(answer->size() - before);
       return Status::Ok();
     }
-    keeper_->Look();
-    keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+    evictor_->WakeIfOverHighMark();
+    evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
     // The more pages a scan has missed, the more pages it loads ahead, but at most as many as it has budget for.
     uint64_t pages = std::min<uint64_t>(kMostAhead, misses == 0 ? 0 : uint64_t{1} << std::min(misses - 1, 16u));
     if (ahead == nullptr && pages != 0) {
@@ -403,7 +403,7 @@ void RecordOperations::AppendCounters(std::vector<CounterValue>* counters) {
   add("recovery_ms", recovery_.milliseconds);
   add("pages_damaged", damaged_.count());
   add("pages_loaded", loader_.loads());
-  add("pages_swapped_out", keeper_->evictions());
+  add("pages_swapped_out", evictor_->evictions());
   add("checkpoints", checkpointer_->taken());
   const CleanerStatistics cleaner = cleaner_->statistics();
   add("segments_cleaned", cleaner.segments);

@@ -39,7 +39,7 @@
 #include "dc/cleaner/segment_cleaner.h"
 #include "dc/page_cache/damaged_pages.h"
 #include "dc/page_cache/load_pool.h"
-#include "dc/page_cache/page_keeper.h"
+#include "dc/page_cache/page_evictor.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/record_ops/apply_team.h"
@@ -167,7 +167,7 @@ class RecordOperations {
   // result may be a coarse bound.
   uint64_t unflushed_bytes(uint64_t plenty);
   // Returns true if the memory exceeds its budget, and no more pages can be evicted.
-  bool memory_exhausted() const { return keeper_->exhausted(); }
+  bool memory_exhausted() const { return evictor_->exhausted(); }
   // The bytes that count against the budget: pages, retired memory that is not freed yet, and tables that grow with
   // the number of pages and segments. Buffers do not count, because they do not grow.
   uint64_t memory_bytes();
@@ -238,7 +238,7 @@ class RecordOperations {
   PageLoader loader_;
   LoadPool loads_;
   std::unique_ptr<Checkpointer> checkpointer_;
-  std::unique_ptr<PageKeeper> keeper_;
+  std::unique_ptr<PageEvictor> evictor_;
   std::unique_ptr<SegmentCleaner> cleaner_;
   std::unique_ptr<SegmentScrubber> scrubber_;
 

@@ -1,22 +1,22 @@
-// PageKeeper: keeps the data component within its memory budget. [LLAMA, PVLDB 6(10), 2013, section 3.3: swapping
+// PageEvictor: keeps the data component within its memory budget. [LLAMA, PVLDB 6(10), 2013, section 3.3: swapping
 // out]
 //
 // Its thread walks over the leaves as a clock with a second chance. A page that was used since the last visit loses
 // its mark. Otherwise the page is evicted if it is clean; if it is dirty, it is written and then evicted.
 // Inner pages, and the root of every table, stay: some thousandths of the data.
 // Memory levels. Below the low mark the thread sleeps. Above the high mark it works. Above the budget, besides,
-//   threads that bring in data wait (WaitForRoom), if they may block. A thread that commits, or that answers from
+//   threads that bring in data wait (WaitForMemory), if they may block. A thread that commits, or that answers from
 //   memory, never waits.
 // If nothing can be evicted (only inner pages are left, or the disk is full), waiting threads must not wait for ever.
-//   When a whole round has freed nothing, some of them proceed after each attempt of the keeper, so that memory does
+//   When a whole round has freed nothing, some of them proceed after each attempt of the evictor, so that memory does
 //   not grow without limit. `exhausted` reports that state; the transaction component then refuses puts (rule X7).
 // Pages of all sizes come and go, so the allocator keeps much of the freed memory in fragments. That would grow to
 //   several times the budget. So the thread makes the allocator return it when the process has grown by more than a
 //   sixteenth of the budget beyond the accounted bytes.
 // The same thread merges pages (page_merger.h), because a page must not be evicted while it is merged.
 // Thread-safety: all methods from any thread. Ownership: owns its thread; borrows the rest.
-#ifndef DC_PAGE_CACHE_PAGE_KEEPER_H_
-#define DC_PAGE_CACHE_PAGE_KEEPER_H_
+#ifndef DC_PAGE_CACHE_PAGE_EVICTOR_H_
+#define DC_PAGE_CACHE_PAGE_EVICTOR_H_
 
 #include <atomic>
 #include <cstdint>
@@ -38,27 +38,27 @@
 
 namespace deut::dc {
 
-class PageKeeper {
+class PageEvictor {
  public:
   // `used`: bytes that count against `budget`. `budget` 0: no limit; then nothing is evicted. `merge_interval`: see
-  // PageMerger. `on_error`: called on the keeper's thread with the reason why pages cannot be written.
-  static Result<std::unique_ptr<PageKeeper>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
-                                                    SegmentStore& store, TreeSource& source, TableList& tables,
-                                                    LoadPool& loads, std::function<uint64_t()> used, uint64_t budget,
-                                                    Duration merge_interval,
-                                                    std::function<void(const Status&)> on_error);
-  ~PageKeeper();
-  PageKeeper(const PageKeeper&) = delete;
-  PageKeeper& operator=(const PageKeeper&) = delete;
+  // PageMerger. `on_error`: called on the evictor's thread with the reason why pages cannot be written.
+  static Result<std::unique_ptr<PageEvictor>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
+                                                     SegmentStore& store, TreeSource& source, TableList& tables,
+                                                     LoadPool& loads, std::function<uint64_t()> used, uint64_t budget,
+                                                     Duration merge_interval,
+                                                     std::function<void(const Status&)> on_error);
+  ~PageEvictor();
+  PageEvictor(const PageEvictor&) = delete;
+  PageEvictor& operator=(const PageEvictor&) = delete;
 
   // Called after data was brought in. Cheap.
-  void Look();
-  // Blocks while the budget is exceeded and the keeper makes progress. A thread that applies the log (kToApply)
+  void WakeIfOverHighMark();
+  // Blocks while the budget is exceeded and the evictor makes progress. A thread that applies the log (kToApply)
   // leaves a sixteenth of the budget to readers, because their pages are the first to be needed again. It does so for
-  // at most kPatience, because readers that miss all the time would block it for ever. REQUIRES: no guard.
-  enum class Room : uint8_t { kToRead, kToApply };
-  static constexpr Duration kPatience = std::chrono::milliseconds(50);
-  void WaitForRoom(Room room);
+  // at most kMaxApplyWait, because readers that miss all the time would block it for ever. REQUIRES: no guard.
+  enum class Purpose : uint8_t { kToRead, kToApply };
+  static constexpr Duration kMaxApplyWait = std::chrono::milliseconds(50);
+  void WaitForMemory(Purpose purpose);
   // True if nothing more can be evicted, and the budget is exceeded.
   bool exhausted() const { return exhausted_.load(std::memory_order_acquire); }
 
@@ -67,28 +67,28 @@ class PageKeeper {
 
  private:
   class Sweep;
-  class Rewrite;
-  class Settle;
+  class FlushVisitor;
+  class EvictVisitor;
   using PageSet = absl::flat_hash_set<PageId>;
 
-  PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables, LoadPool& loads,
-             std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
-             std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
+  PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables, LoadPool& loads,
+              std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
+              std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
   void Run();
-  void ReturnFreed();
+  void ReturnFreedToSystem();
   void WakeWaiters();
   // A round over all tables, or until memory is below the low mark. Returns the number of evicted pages.
   uint64_t Round();
   uint64_t SweepTable(TableId table);
   // Visits the leaves of one parent, below the walk's bound. Returns the number of evicted pages.
   uint64_t Step(TableId table, BwTree::Walk* walk);
-  uint64_t SwapOutWritten(TableId table, BwTree::Walk walk, const PageSet& written);
+  uint64_t EvictWritten(TableId table, BwTree::Walk walk, const PageSet& written);
   // Loads the pages with these upper bounds and hands them to the flusher. They are update chains of pages that are
   // not in memory, too long to be written as one more part. At most kLoadedAtOnce are loaded before they are written
-  // and evicted: the keeper must not fill the room that it makes. Returns the pages that were handed over.
-  PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> highs);
-  bool Enough() const { return stop_.load(std::memory_order_relaxed) || used_() <= low_; }
+  // and evicted: the evictor must not fill the memory that it frees. Returns the pages that were handed over.
+  PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> upper_bounds);
+  bool ShouldStop() const { return stop_.load(std::memory_order_relaxed) || used_() <= low_; }
 
   Runtime& runtime_;
   const BwTreeEnvironment trees_;
@@ -102,17 +102,18 @@ class PageKeeper {
   const std::function<void(const Status&)> on_error_;
   const std::unique_ptr<PageFlusher> flusher_;
   std::atomic<bool> stop_{false};
-  // Only the keeper's thread uses these.
+  // Only the evictor's thread uses these.
   PageMerger merger_;
   MonotonicTime next_return_;
   uint64_t unaccounted_ = 0;  // minimum of resident bytes beyond `used` since freed memory was last returned
   absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended in each table
   bool failing_ = false;
 
-  std::atomic<uint32_t> looks_{0};     // changes wake the thread
-  std::atomic<uint32_t> progress_{0};  // changes wake the threads that wait for room
-  std::atomic<bool> stuck_{false};     // a whole round has freed nothing
-  std::atomic<int> let_in_{0};         // while stuck: waiting threads that still proceed before the next attempt
+  std::atomic<uint32_t> wakes_{0};        // changes wake the thread
+  std::atomic<uint32_t> progress_{0};     // changes wake the threads that wait for memory
+  std::atomic<bool> no_progress_{false};  // a whole round has freed nothing
+  // While no_progress_ is set: number of waiting threads that still proceed before the next attempt.
+  std::atomic<int> admissions_without_progress_{0};
   std::atomic<bool> exhausted_{false};
   std::atomic<uint64_t> evictions_{0};
   std::atomic<uint64_t> rounds_{0};
@@ -121,4 +122,4 @@ class PageKeeper {
 
 }  // namespace deut::dc
 
-#endif  // DC_PAGE_CACHE_PAGE_KEEPER_H_
+#endif  // DC_PAGE_CACHE_PAGE_EVICTOR_H_

@@ -1,4 +1,4 @@
-#include "dc/page_cache/page_keeper.h"
+#include "dc/page_cache/page_evictor.h"
 
 #include <algorithm>
 #include <optional>
@@ -15,21 +15,21 @@
 namespace deut::dc {
 namespace {
 
-// Interval at which a sleeping keeper checks by itself, because garbage may have been freed, or may have come.
-constexpr Duration kLookInterval = std::chrono::milliseconds(50);
+// Interval at which a sleeping evictor checks by itself, because garbage may have been freed, or may have come.
+constexpr Duration kCheckInterval = std::chrono::milliseconds(50);
 // Interval between two checks of the process's resident memory.
 constexpr Duration kReturnInterval = std::chrono::milliseconds(100);
-constexpr uint64_t kLeastReturned = 16 << 20;
+constexpr uint64_t kMinReturnedBytes = 16 << 20;
 // When a full round frees nothing, at most this many waiting threads proceed anyway.
-constexpr int kLetInWhileStuck = 64;
-// Number of pages that the keeper loads itself before it writes and evicts them.
+constexpr int kMaxAdmissionsWithoutProgress = 64;
+// Number of pages that the evictor loads itself before it writes and evicts them.
 constexpr size_t kLoadedAtOnce = 16;
 
 }  // namespace
 
 // Visits the leaves of one parent. Leaves that were not used since the last visit are evicted if they are clean, else
 // handed to the flusher.
-class PageKeeper::Sweep final : public PageVisitor {
+class PageEvictor::Sweep final : public PageVisitor {
  public:
   Sweep(BwTree& tree, MappingTable& pages, PageFlusher& flusher) : tree_(tree), pages_(pages), flusher_(flusher) {}
 
@@ -70,13 +70,13 @@ class PageKeeper::Sweep final : public PageVisitor {
 };
 
 // Visits the same leaves again, and hands those to the flusher that were loaded to be written as a whole.
-class PageKeeper::Rewrite final : public PageVisitor {
+class PageEvictor::FlushVisitor final : public PageVisitor {
  public:
-  Rewrite(BwTree& tree, PageFlusher& flusher, std::span<const std::string> highs)
-      : tree_(tree), flusher_(flusher), highs_(highs.begin(), highs.end()) {}
+  FlushVisitor(BwTree& tree, PageFlusher& flusher, std::span<const std::string> upper_bounds)
+      : tree_(tree), flusher_(flusher), upper_bounds_(upper_bounds.begin(), upper_bounds.end()) {}
 
   void Visit(const VisitedPage& page) override {
-    if (page.parent == kNoPage || flusher_.full() || !highs_.contains(page.high)) return;
+    if (page.parent == kNoPage || flusher_.full() || !upper_bounds_.contains(page.high)) return;
     if (flusher_.Add(tree_, page.id) == PageFlusher::Added::kAdded) added_.insert(page.id);
   }
 
@@ -85,14 +85,14 @@ class PageKeeper::Rewrite final : public PageVisitor {
  private:
   BwTree& tree_;
   PageFlusher& flusher_;
-  const absl::flat_hash_set<std::string_view> highs_;
+  const absl::flat_hash_set<std::string_view> upper_bounds_;
   PageSet added_;
 };
 
 // Visits the same leaves again, and evicts those that were written.
-class PageKeeper::Settle final : public PageVisitor {
+class PageEvictor::EvictVisitor final : public PageVisitor {
  public:
-  Settle(BwTree& tree, const PageSet& written) : tree_(tree), written_(written) {}
+  EvictVisitor(BwTree& tree, const PageSet& written) : tree_(tree), written_(written) {}
 
   void Visit(const VisitedPage& page) override {
     if (written_.contains(page.id)) evicted_ += tree_.Evict(page) ? 1 : 0;
@@ -106,21 +106,21 @@ class PageKeeper::Settle final : public PageVisitor {
   uint64_t evicted_ = 0;
 };
 
-Result<std::unique_ptr<PageKeeper>> PageKeeper::Create(Runtime& runtime, const BwTreeEnvironment& trees,
-                                                       SegmentStore& store, TreeSource& source, TableList& tables,
-                                                       LoadPool& loads, std::function<uint64_t()> used, uint64_t budget,
-                                                       Duration merge_interval,
-                                                       std::function<void(const Status&)> on_error) {
+Result<std::unique_ptr<PageEvictor>> PageEvictor::Create(Runtime& runtime, const BwTreeEnvironment& trees,
+                                                         SegmentStore& store, TreeSource& source, TableList& tables,
+                                                         LoadPool& loads, std::function<uint64_t()> used,
+                                                         uint64_t budget, Duration merge_interval,
+                                                         std::function<void(const Status&)> on_error) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher, PageFlusher::Create(trees, store, source));
-  std::unique_ptr<PageKeeper> keeper(new PageKeeper(runtime, trees, source, tables, loads, std::move(used), budget,
-                                                    merge_interval, std::move(on_error), std::move(flusher)));
-  keeper->thread_ = runtime.StartThread("dc-keeper", [keeper = keeper.get()] { keeper->Run(); });
-  return keeper;
+  std::unique_ptr<PageEvictor> evictor(new PageEvictor(runtime, trees, source, tables, loads, std::move(used), budget,
+                                                       merge_interval, std::move(on_error), std::move(flusher)));
+  evictor->thread_ = runtime.StartThread("dc-evictor", [evictor = evictor.get()] { evictor->Run(); });
+  return evictor;
 }
 
-PageKeeper::PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-                       LoadPool& loads, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
-                       std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher)
+PageEvictor::PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
+                         LoadPool& loads, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
+                         std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher)
     : runtime_(runtime),
       trees_(trees),
       source_(source),
@@ -135,68 +135,71 @@ PageKeeper::PageKeeper(Runtime& runtime, const BwTreeEnvironment& trees, TreeSou
       merger_(runtime, trees.domain, source, tables, loads.loader(), merge_interval,
               [this] { return stop_.load(std::memory_order_relaxed) || (budget_ != 0 && used_() > high_); }) {}
 
-PageKeeper::~PageKeeper() {
+PageEvictor::~PageEvictor() {
   stop_.store(true, std::memory_order_relaxed);
-  looks_.fetch_add(1, std::memory_order_seq_cst);
-  runtime_.WakeAll(looks_);
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(wakes_);
   thread_.reset();
 }
 
-void PageKeeper::Look() {
+void PageEvictor::WakeIfOverHighMark() {
   if (budget_ == 0 || used_() <= high_) return;
-  looks_.fetch_add(1, std::memory_order_seq_cst);
-  runtime_.WakeAll(looks_);
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(wakes_);
 }
 
-void PageKeeper::WaitForRoom(Room room) {
+void PageEvictor::WaitForMemory(Purpose purpose) {
   if (budget_ == 0) return;
-  uint64_t limit = room == Room::kToRead ? budget_ : budget_ - budget_ / 16;
-  const MonotonicTime patience = runtime_.Now() + kPatience;
+  uint64_t limit = purpose == Purpose::kToRead ? budget_ : budget_ - budget_ / 16;
+  const MonotonicTime patience = runtime_.Now() + kMaxApplyWait;
   for (;;) {
-    // Loaded before `used_`: if room is made in between, progress_ has changed and Wait returns at once.
+    // Loaded before `used_`: if memory is freed in between, progress_ has changed and Wait returns at once.
     const uint32_t progress = progress_.load(std::memory_order_seq_cst);
     if (used_() <= limit || stop_.load(std::memory_order_relaxed)) return;
-    // The keeper's last rounds freed nothing, so waiting is useless; it goes on trying. `let_in_` bounds the threads
-    // that proceed for each attempt.
-    if (stuck_.load(std::memory_order_relaxed) && let_in_.fetch_sub(1, std::memory_order_relaxed) > 0) return;
-    Look();
+    // The evictor's last rounds freed nothing, so waiting is useless; it goes on trying. `admissions_without_progress_`
+    // bounds the threads that proceed for each attempt.
+    if (no_progress_.load(std::memory_order_relaxed) &&
+        admissions_without_progress_.fetch_sub(1, std::memory_order_relaxed) > 0) {
+      return;
+    }
+    WakeIfOverHighMark();
     runtime_.Wait(progress_, progress, limit == budget_ ? kNoDeadline : Deadline(patience));
     if (limit != budget_ && runtime_.Now() >= patience) limit = budget_;
   }
 }
 
-void PageKeeper::Run() {
+void PageEvictor::Run() {
   while (!stop_.load(std::memory_order_relaxed)) {
-    // Loaded before the work: a Look during it changes the word, so the waits below return at once.
-    const uint32_t looks = looks_.load(std::memory_order_seq_cst);
+    // Loaded before the work: a WakeIfOverHighMark during it changes the word, so the waits below return at once.
+    const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
     merger_.Run([this] { return budget_ == 0 || used_() <= high_; });
     if (budget_ == 0) {
-      runtime_.Wait(looks_, looks, merger_.next());
+      runtime_.Wait(wakes_, wakes, merger_.next());
       continue;
     }
-    ReturnFreed();
+    ReturnFreedToSystem();
     if (used_() <= high_) {
-      // `stuck_` is cleared first: a thread that reads exhausted() as false then sees it cleared, and waits again
+      // `no_progress_` is cleared first: a thread that reads exhausted() as false then sees it cleared, and waits again
       // when memory is full.
-      stuck_.store(false, std::memory_order_relaxed);
+      no_progress_.store(false, std::memory_order_relaxed);
       exhausted_.store(false, std::memory_order_release);
-      WakeWaiters();  // garbage that was freed meanwhile made room
-      runtime_.Wait(looks_, looks, std::min(merger_.next(), runtime_.Now() + kLookInterval));
+      WakeWaiters();  // garbage that was freed meanwhile counts as free memory
+      runtime_.Wait(wakes_, wakes, std::min(merger_.next(), runtime_.Now() + kCheckInterval));
       continue;
     }
     // A round starts where the last one ended. The first one may only clear marks, so up to three are run.
     uint64_t evicted = 0;
     for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round();
-    let_in_.store(kLetInWhileStuck, std::memory_order_relaxed);
-    stuck_.store(evicted == 0, std::memory_order_relaxed);
+    admissions_without_progress_.store(kMaxAdmissionsWithoutProgress, std::memory_order_relaxed);
+    no_progress_.store(evicted == 0, std::memory_order_relaxed);
     exhausted_.store(evicted == 0 && used_() > budget_, std::memory_order_relaxed);
     WakeWaiters();
-    if (evicted == 0) runtime_.Wait(looks_, looks, runtime_.Now() + kLookInterval);
+    if (evicted == 0) runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
   }
   WakeWaiters();
 }
 
-void PageKeeper::ReturnFreed() {
+void PageEvictor::ReturnFreedToSystem() {
   const MonotonicTime now = runtime_.Now();
   if (now < next_return_) return;
   next_return_ = now + kReturnInterval;
@@ -207,35 +210,35 @@ void PageKeeper::ReturnFreed() {
   };
   const uint64_t held = unaccounted();
   unaccounted_ = std::min(unaccounted_, held);
-  if (held < unaccounted_ + std::max(kLeastReturned, budget_ / 16)) return;
+  if (held < unaccounted_ + std::max(kMinReturnedBytes, budget_ / 16)) return;
   ReturnFreedMemory();
   unaccounted_ = unaccounted();
 }
 
-void PageKeeper::WakeWaiters() {
+void PageEvictor::WakeWaiters() {
   progress_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.WakeAll(progress_);
 }
 
-uint64_t PageKeeper::Round() {
+uint64_t PageEvictor::Round() {
   uint64_t evicted = 0;
   rounds_.fetch_add(1, std::memory_order_relaxed);
   const std::vector<TableId> tables = tables_.LiveTables();
   for (const TableId table : tables) {
     evicted += SweepTable(table);
-    if (Enough()) break;
+    if (ShouldStop()) break;
   }
   if (hands_.size() > 2 * tables.size()) hands_.clear();  // most are of dropped tables
   trees_.domain.Collect();
   return evicted;
 }
 
-uint64_t PageKeeper::SweepTable(TableId table) {
+uint64_t PageEvictor::SweepTable(TableId table) {
   uint64_t evicted = 0;
   BwTree::Walk& hand = hands_[table];
   if (hand.complete) hand = BwTree::Walk();
-  while (!hand.complete && !Enough()) {
-    ReturnFreed();
+  while (!hand.complete && !ShouldStop()) {
+    ReturnFreedToSystem();
     const uint64_t now = Step(table, &hand);
     evicted += now;
     evictions_.fetch_add(now, std::memory_order_relaxed);
@@ -247,7 +250,7 @@ uint64_t PageKeeper::SweepTable(TableId table) {
   return evicted;
 }
 
-uint64_t PageKeeper::Step(TableId table, BwTree::Walk* walk) {
+uint64_t PageEvictor::Step(TableId table, BwTree::Walk* walk) {
   uint64_t evicted = 0;
   BwTree::Walk next = *walk;
   PageSet written;
@@ -274,7 +277,7 @@ uint64_t PageKeeper::Step(TableId table, BwTree::Walk* walk) {
       on_error_(status);
     }
     failing_ = !status.ok();
-    if (status.ok()) evicted += SwapOutWritten(table, *walk, written);
+    if (status.ok()) evicted += EvictWritten(table, *walk, written);
     return status.ok();
   };
   bool writable = write();
@@ -289,23 +292,24 @@ uint64_t PageKeeper::Step(TableId table, BwTree::Walk* walk) {
   return evicted;
 }
 
-uint64_t PageKeeper::SwapOutWritten(TableId table, BwTree::Walk walk, const PageSet& written) {
+uint64_t PageEvictor::EvictWritten(TableId table, BwTree::Walk walk, const PageSet& written) {
   const ReclamationDomain::Guard guard(trees_.domain);
   BwTree* const tree = source_.FindTree(table);
   if (tree == nullptr) return 0;
-  Settle settle(*tree, written);
-  tree->VisitPages(/*level=*/0, &walk, &settle);
-  return settle.evicted();
+  EvictVisitor visitor(*tree, written);
+  tree->VisitPages(/*level=*/0, &walk, &visitor);
+  return visitor.evicted();
 }
 
-PageKeeper::PageSet PageKeeper::LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> highs) {
-  loads_.LoadAll(table, highs, Side::kBelow);
+PageEvictor::PageSet PageEvictor::LoadSome(TableId table, BwTree::Walk walk,
+                                           std::span<const std::string> upper_bounds) {
+  loads_.LoadAll(table, upper_bounds, Side::kBelow);
   const ReclamationDomain::Guard guard(trees_.domain);
   BwTree* const tree = source_.FindTree(table);
   if (tree == nullptr) return {};
-  Rewrite rewrite(*tree, *flusher_, highs);
-  tree->VisitPages(/*level=*/0, &walk, &rewrite);
-  return rewrite.TakeAdded();
+  FlushVisitor visitor(*tree, *flusher_, upper_bounds);
+  tree->VisitPages(/*level=*/0, &walk, &visitor);
+  return visitor.TakeAdded();
 }
 
 }  // namespace deut::dc

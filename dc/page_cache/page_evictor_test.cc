@@ -1,4 +1,4 @@
-#include "dc/page_cache/page_keeper.h"
+#include "dc/page_cache/page_evictor.h"
 
 #include <algorithm>
 #include <atomic>
@@ -38,17 +38,17 @@ template <typename Condition>
   return true;
 }
 
-// A tree and its keeper. The test sets the amount of used memory, or it is measured.
-class PageKeeperTest : public ::testing::Test, public TableList {
+// A tree and its evictor. The test sets the amount of used memory, or it is measured.
+class PageEvictorTest : public ::testing::Test, public TableList {
  protected:
   static constexpr uint64_t kMeasured = UINT64_MAX;
 
-  void TearDown() override { keeper_.reset(); }
+  void TearDown() override { evictor_.reset(); }
 
   std::vector<TableId> LiveTables() override { return *tables_.load(); }
 
   void Start(uint64_t budget = kBudget) {
-    auto created = PageKeeper::Create(
+    auto created = PageEvictor::Create(
         RealRuntime(), t_.environment(), t_.store(), t_, *this, loads_, [this] { return used(); }, budget,
         /*merge_interval=*/std::chrono::seconds(1),
         [this](const Status& status) {
@@ -56,27 +56,27 @@ class PageKeeperTest : public ::testing::Test, public TableList {
           errors_.fetch_add(1);
         });
     ASSERT_TRUE(created.ok());
-    keeper_ = std::move(*created);
-    started_.store(keeper_.get());
+    evictor_ = std::move(*created);
+    started_.store(evictor_.get());
   }
   uint64_t used() {
-    const PageKeeper* const keeper = started_.load();
-    if (keeper == nullptr) return 0;
+    const PageEvictor* const evictor = started_.load();
+    if (evictor == nullptr) return 0;
     // Memory counts as full until `wanted` pages have been evicted.
-    if (const uint64_t wanted = wanted_.load(); wanted != 0) return keeper->evictions() < wanted ? kBudget + 1 : 0;
+    if (const uint64_t wanted = wanted_.load(); wanted != 0) return evictor->evictions() < wanted ? kBudget + 1 : 0;
     const uint64_t said = said_.load();
     return said != kMeasured ? said : t_.tree().statistics().bytes;
   }
   void SayUsed(uint64_t bytes) {
     said_.store(bytes);
-    keeper_->Look();
+    evictor_->WakeIfOverHighMark();
   }
-  // Lets the keeper work until it has evicted `pages` more pages.
+  // Lets the evictor work until it has evicted `pages` more pages.
   void SwapOut(uint64_t pages) {
-    const uint64_t wanted = keeper_->evictions() + pages;
+    const uint64_t wanted = evictor_->evictions() + pages;
     wanted_.store(wanted);
-    keeper_->Look();
-    ASSERT_TRUE(Until([&] { return keeper_->evictions() >= wanted; }));
+    evictor_->WakeIfOverHighMark();
+    ASSERT_TRUE(Until([&] { return evictor_->evictions() >= wanted; }));
     wanted_.store(0);
   }
 
@@ -92,34 +92,34 @@ class PageKeeperTest : public ::testing::Test, public TableList {
   std::atomic<const std::vector<TableId>*> tables_{&the_table_};
   std::atomic<uint64_t> said_{0};
   std::atomic<uint64_t> wanted_{0};
-  std::atomic<PageKeeper*> started_{nullptr};
+  std::atomic<PageEvictor*> started_{nullptr};
   std::atomic<int> errors_{0};
   std::atomic<ErrorCode> last_error_{ErrorCode::kOk};
-  std::unique_ptr<PageKeeper> keeper_;
+  std::unique_ptr<PageEvictor> evictor_;
 };
 
-TEST_F(PageKeeperTest, WithoutABudgetNothingIsSwappedOutAndNobodyWaits) {
+TEST_F(PageEvictorTest, WithoutABudgetNoPageIsEvictedAndNoThreadWaits) {
   t_.FillSettled(100);
   Start(/*budget=*/0);
   SayUsed(uint64_t{1} << 60);
-  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
-  EXPECT_EQ(keeper_->rounds(), 0u);
-  EXPECT_FALSE(keeper_->exhausted());
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
+  EXPECT_EQ(evictor_->rounds(), 0u);
+  EXPECT_FALSE(evictor_->exhausted());
   for (const PageId leaf : t_.Pages(0)) EXPECT_TRUE(InMemory(leaf));
 }
 
-TEST_F(PageKeeperTest, BelowTheHighMarkNothingIsSwappedOut) {
+TEST_F(PageEvictorTest, BelowTheHighMarkNoPageIsEvicted) {
   t_.FillSettled(100);
   Start();
   SayUsed(kBudget / 2);
-  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
-  EXPECT_EQ(keeper_->rounds(), 0u);
-  EXPECT_EQ(keeper_->evictions(), 0u);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
+  EXPECT_EQ(evictor_->rounds(), 0u);
+  EXPECT_EQ(evictor_->evictions(), 0u);
 }
 
-TEST_F(PageKeeperTest, PagesThatWereUsedHaveASecondChance) {
+TEST_F(PageEvictorTest, PagesThatWereUsedHaveASecondChance) {
   t_.FillSettled(400);
   ForgetTouches();
   const std::vector<PageId> leaves = t_.Pages(0);
@@ -140,7 +140,7 @@ TEST_F(PageKeeperTest, PagesThatWereUsedHaveASecondChance) {
   t_.ExpectRight();
 }
 
-TEST_F(PageKeeperTest, PagesThatWereUsedHaveASecondChanceAlsoWhenTheirNeighboursAreWritten) {
+TEST_F(PageEvictorTest, PagesThatWereUsedHaveASecondChanceAlsoWhenTheirNeighboursAreWritten) {
   t_.FillSettled(400);
   std::vector<PageId> cold;
   for (uint64_t i = 0; i < 400; i += 30) {
@@ -161,7 +161,7 @@ TEST_F(PageKeeperTest, PagesThatWereUsedHaveASecondChanceAlsoWhenTheirNeighbours
   t_.ExpectRight();
 }
 
-TEST_F(PageKeeperTest, ChangedPagesThatWereUsedAreNotWrittenYet) {
+TEST_F(PageEvictorTest, ChangedPagesThatWereUsedAreNotWrittenYet) {
   t_.FillSettled(100);
   const std::vector<PageId> leaves = t_.Pages(0);
   const PageId hot = t_.LeafOf(20);
@@ -179,7 +179,7 @@ TEST_F(PageKeeperTest, ChangedPagesThatWereUsedAreNotWrittenYet) {
   t_.ExpectRight();
 }
 
-TEST_F(PageKeeperTest, APageWithAllItsPartsUsedIsLoadedAndWrittenAsAWhole) {
+TEST_F(PageEvictorTest, APageWithAllItsPartsUsedIsLoadedAndWrittenAsAWhole) {
   t_.FillSettled(100);
   const PageId leaf = t_.LeafOf(20);
   while (t_.ImageOf(leaf).count() < ImageParts::kMax) {
@@ -199,7 +199,7 @@ TEST_F(PageKeeperTest, APageWithAllItsPartsUsedIsLoadedAndWrittenAsAWhole) {
   t_.ExpectRight();
 }
 
-TEST_F(PageKeeperTest, WhatIsLoadedToBeWrittenIsSwappedOutBeforeMoreIsLoaded) {
+TEST_F(PageEvictorTest, PagesLoadedToBeWrittenAreEvictedBeforeMoreAreLoaded) {
   constexpr uint64_t kRecords = 4'000;
   t_.FillSettled(kRecords);
   const auto update_all = [&](std::string_view value) {
@@ -220,7 +220,7 @@ TEST_F(PageKeeperTest, WhatIsLoadedToBeWrittenIsSwappedOutBeforeMoreIsLoaded) {
   const size_t leaves = t_.Pages(0).size();
   Start();
   SwapOut(leaves - 1);
-  keeper_.reset();
+  evictor_.reset();
   testing::SetPointHandler({});
   started_.store(nullptr);
   EXPECT_GE(loader_.loads(), leaves / 2);
@@ -230,7 +230,7 @@ TEST_F(PageKeeperTest, WhatIsLoadedToBeWrittenIsSwappedOutBeforeMoreIsLoaded) {
   t_.ExpectRight();
 }
 
-TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
+TEST_F(PageEvictorTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
   // The margin covers the data of two operations, and the marks on pages that are being written, perhaps all that are
   // in memory. Garbage is left out: the machine decides how long a thread is stopped inside its guard.
   constexpr uint64_t kMargin = 64 << 10;
@@ -254,8 +254,8 @@ TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
       const std::string key = KeyOf(number);
       RecordBatch batch;
       while (t_.tree().Read(key, &batch) == BwTree::Found::kNotLoaded) {
-        keeper_->Look();
-        keeper_->WaitForRoom(PageKeeper::Room::kToRead);
+        evictor_->WakeIfOverHighMark();
+        evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
         ASSERT_TRUE(loader_.Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
         look();
       }
@@ -263,8 +263,8 @@ TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
     }
   });
   for (uint64_t i = 0; i < 20'000; ++i) {
-    keeper_->Look();
-    keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+    evictor_->WakeIfOverHighMark();
+    evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
     t_.Put(i, StoredTree::kValue);
     look();
     written.store(i + 1);
@@ -272,27 +272,27 @@ TEST_F(PageKeeperTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
   stop.store(true);
   reader->Join();
   EXPECT_LE(highest.load(), kBudget + kMargin);
-  EXPECT_GT(keeper_->evictions(), 500u);
-  EXPECT_FALSE(keeper_->exhausted());
+  EXPECT_GT(evictor_->evictions(), 500u);
+  EXPECT_FALSE(evictor_->exhausted());
   EXPECT_EQ(errors_.load(), 0);
-  keeper_.reset();
+  evictor_.reset();
   started_.store(nullptr);
   t_.ExpectRight();
 }
 
-// The keeper stops before its first eviction, until the test releases it.
-class StoppedKeeperTest : public PageKeeperTest {
+// The evictor stops before its first eviction, until the test releases it.
+class StoppedEvictorTest : public PageEvictorTest {
  protected:
   void StopAt(uint64_t bytes) {
     t_.FillSettled(200);
     ForgetTouches();
     Start();
-    // The keeper once had nothing to evict; it forgets that when there is room.
+    // The evictor once had nothing to evict; it forgets that when there is free memory.
     tables_.store(&no_tables_);
     SayUsed(kBudget + 1);
-    ASSERT_TRUE(Until([&] { return keeper_->exhausted(); }));
+    ASSERT_TRUE(Until([&] { return evictor_->exhausted(); }));
     SayUsed(0);
-    ASSERT_TRUE(Until([&] { return !keeper_->exhausted(); }));
+    ASSERT_TRUE(Until([&] { return !evictor_->exhausted(); }));
     tables_.store(&the_table_);
     t_.AtPoint("bwtree.evict.before_cas", [this] {
       reached_.Signal(RealRuntime());
@@ -301,15 +301,15 @@ class StoppedKeeperTest : public PageKeeperTest {
     SayUsed(bytes);
     reached_.Wait(RealRuntime(), kNoDeadline);
   }
-  // A thread that brings in data, and must not proceed before the keeper is released.
-  std::unique_ptr<Thread> Waiting(PageKeeper::Room room) {
-    return RealRuntime().StartThread("waits", [this, room] {
+  // A thread that brings in data, and must not proceed before the evictor is released.
+  std::unique_ptr<Thread> Waiting(PageEvictor::Purpose purpose) {
+    return RealRuntime().StartThread("waits", [this, purpose] {
       begun_.fetch_add(1);
-      keeper_->WaitForRoom(room);
+      evictor_->WaitForMemory(purpose);
       EXPECT_TRUE(let_go_.load());
     });
   }
-  // There is room again.
+  // There is free memory again.
   void LetGo(int waiting) {
     ASSERT_TRUE(Until([&] { return begun_.load() == waiting; }));
     for (int i = 0; i < 50; ++i) RealRuntime().Yield();  // enough time for a wrong thread to proceed
@@ -325,86 +325,86 @@ class StoppedKeeperTest : public PageKeeperTest {
   std::atomic<bool> let_go_{false};
 };
 
-TEST_F(StoppedKeeperTest, WhoBringsInDataWaitsUntilThereIsRoom) {
+TEST_F(StoppedEvictorTest, WhoBringsInDataWaitsUntilThereIsRoom) {
   StopAt(kBudget + 1);
-  const auto reads = Waiting(PageKeeper::Room::kToRead);
-  const auto applies = Waiting(PageKeeper::Room::kToApply);
+  const auto reads = Waiting(PageEvictor::Purpose::kToRead);
+  const auto applies = Waiting(PageEvictor::Purpose::kToApply);
   LetGo(2);
   reads->Join();
   applies->Join();
 }
 
-TEST_F(StoppedKeeperTest, WhoAppliesTheLogLeavesASixteenthToWhoReads) {
+TEST_F(StoppedEvictorTest, WhoAppliesTheLogLeavesASixteenthToWhoReads) {
   StopAt(kBudget);
-  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-  // The thread waits for kPatience if there never is more room, and not at all if there is.
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+  // The thread waits for kMaxApplyWait if memory never becomes free, and not at all if there is.
   const MonotonicTime begin = RealRuntime().Now();
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
-  EXPECT_GE(RealRuntime().Now() - begin, PageKeeper::kPatience);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
+  EXPECT_GE(RealRuntime().Now() - begin, PageEvictor::kMaxApplyWait);
   said_.store(kBudget + 1);
-  const auto applies = Waiting(PageKeeper::Room::kToApply);
+  const auto applies = Waiting(PageEvictor::Purpose::kToApply);
   LetGo(1);
   applies->Join();
   said_.store(kBudget / 16 * 15);
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
 }
 
-TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutNobodyWaitsAndItIsSaid) {
+TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedNoThreadWaitsAndMemoryIsExhausted) {
   t_.Put(1, "the root of a table stays");
   Start();
   SayUsed(kBudget + 1);
-  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
-  EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
-  EXPECT_GE(keeper_->rounds(), 3u);
-  EXPECT_EQ(keeper_->evictions(), 0u);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
+  EXPECT_TRUE(Until([&] { return evictor_->exhausted(); }));
+  EXPECT_GE(evictor_->rounds(), 3u);
+  EXPECT_EQ(evictor_->evictions(), 0u);
   // Within the budget again: not exhausted any more.
   SayUsed(kBudget);
-  EXPECT_TRUE(Until([&] { return !keeper_->exhausted(); }));
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);  // although less than its share is left
+  EXPECT_TRUE(Until([&] { return !evictor_->exhausted(); }));
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);  // although less than its share is left
   SayUsed(0);
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
   // The same once more.
   SayUsed(kBudget + 1);
-  EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
+  EXPECT_TRUE(Until([&] { return evictor_->exhausted(); }));
   SayUsed(0);
-  EXPECT_TRUE(Until([&] { return !keeper_->exhausted(); }));
+  EXPECT_TRUE(Until([&] { return !evictor_->exhausted(); }));
   EXPECT_EQ(errors_.load(), 0);
 }
 
-// Each attempt of the keeper lets some threads proceed, so the data that they bring in is bounded.
-TEST_F(PageKeeperTest, WhenNothingCanBeSwappedOutSomeGoOnForEachTry) {
+// Each attempt of the evictor lets some threads proceed, so the data that they bring in is bounded.
+TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedSomeThreadsProceedAfterEachAttempt) {
   t_.Put(1, "the root of a table stays");
   Start();
   SayUsed(kBudget + 1);
-  ASSERT_TRUE(Until([&] { return keeper_->exhausted(); }));
-  const uint64_t rounds = keeper_->rounds();
-  for (int i = 0; i < 1000; ++i) keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-  EXPECT_GE(keeper_->rounds() - rounds, 3 * (1000 / 64 - 2));
+  ASSERT_TRUE(Until([&] { return evictor_->exhausted(); }));
+  const uint64_t rounds = evictor_->rounds();
+  for (int i = 0; i < 1000; ++i) evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+  EXPECT_GE(evictor_->rounds() - rounds, 3 * (1000 / 64 - 2));
   SayUsed(0);
 }
 
-TEST_F(PageKeeperTest, AFullDiskExhaustsMemoryUntilThereIsSpace) {
+TEST_F(PageEvictorTest, AFullDiskExhaustsMemoryUntilThereIsSpace) {
   t_.FillSettled(200);
   for (uint64_t i = 0; i < 200; ++i) t_.Put(i, "changed");
   ForgetTouches();
   t_.disk().AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskWrite});
   Start();
   SayUsed(kBudget + 1);
-  EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
-  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-  keeper_->WaitForRoom(PageKeeper::Room::kToApply);
+  EXPECT_TRUE(Until([&] { return evictor_->exhausted(); }));
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
   EXPECT_GE(errors_.load(), 1);
   EXPECT_EQ(last_error_.load(), ErrorCode::kResourceExhausted);
-  EXPECT_EQ(keeper_->evictions(), 0u);
+  EXPECT_EQ(evictor_->evictions(), 0u);
   t_.disk().RemoveAllFaults();
-  EXPECT_TRUE(Until([&] { return keeper_->evictions() > 0; }));
+  EXPECT_TRUE(Until([&] { return evictor_->evictions() > 0; }));
   SayUsed(0);
-  EXPECT_TRUE(Until([&] { return !keeper_->exhausted(); }));
+  EXPECT_TRUE(Until([&] { return !evictor_->exhausted(); }));
   t_.ExpectRight();
 }
 
-TEST_F(PageKeeperTest, AFailedWriteIsToldAndNothingIsLostInMemory) {
+TEST_F(PageEvictorTest, AFailedWriteIsToldAndNothingIsLostInMemory) {
   t_.FillSettled(200);
   for (uint64_t i = 0; i < 200; ++i) t_.Put(i, "changed");
   ForgetTouches();
@@ -413,14 +413,14 @@ TEST_F(PageKeeperTest, AFailedWriteIsToldAndNothingIsLostInMemory) {
   SayUsed(kBudget + 1);
   EXPECT_TRUE(Until([&] { return errors_.load() > 0; }));
   EXPECT_EQ(last_error_.load(), ErrorCode::kIoError);
-  keeper_->WaitForRoom(PageKeeper::Room::kToRead);
-  EXPECT_EQ(keeper_->evictions(), 0u);
-  keeper_.reset();
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+  EXPECT_EQ(evictor_->evictions(), 0u);
+  evictor_.reset();
   started_.store(nullptr);
   t_.ExpectRight();
 }
 
-TEST_F(PageKeeperTest, TablesThatAreGoneArePassedBy) {
+TEST_F(PageEvictorTest, TablesThatAreGoneArePassedBy) {
   t_.FillSettled(200);
   ForgetTouches();
   const std::vector<TableId> with_others{TableId(1), StoredTree::kTable, TableId(99)};
@@ -431,9 +431,9 @@ TEST_F(PageKeeperTest, TablesThatAreGoneArePassedBy) {
   // Only tables that are gone.
   tables_.store(&others);
   SayUsed(kBudget + 1);
-  EXPECT_TRUE(Until([&] { return keeper_->exhausted(); }));
+  EXPECT_TRUE(Until([&] { return evictor_->exhausted(); }));
   SayUsed(0);
-  keeper_.reset();
+  evictor_.reset();
   t_.ExpectRight();
 }
 
