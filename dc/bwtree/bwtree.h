@@ -17,9 +17,9 @@
 //                split again before its term is there.
 //   split root   head -> new base page with two children, which get their ids first. This is one step: the root's id
 //                never changes.
-//   forced       If consolidations keep losing, a leaf's chain or base can grow to kForced times its limit. From then
-//                on every update of the leaf is a consolidation that contains the update. It is also a split if the
-//                page is too large (the base then simply ends at the separator). The thread repeats this one
+//   forced       If consolidations keep losing, a leaf's chain or base can grow to kForcedLimitFactor times its limit.
+//                From then on every update of the leaf is a consolidation that contains the update. It is also a split
+//                if the page is too large (the base then simply ends at the separator). The thread repeats this one
 //                compare-and-swap until it wins. All threads then do the same amount of work, so one of them gets
 //                through. Chains and pages are therefore bounded, however often the single tries above lose.
 //   merge        The right page, its term in the parent, the left page: three steps, in merge.cc. Every thread that
@@ -110,17 +110,17 @@ class BwTree {
   // The page to which an update of a key belongs, as of some moment. A caller with several updates finds all their
   // places before it makes the first update. The cache lines that they touch are then prefetched together.
   class Place;
-  // Finds the places of several keys, at most kPlacesAtOnce. The searches run side by side, so that their cache
+  // Finds the places of several keys, at most kMaxPlacesPerCall. The searches run side by side, so that their cache
   // misses overlap. They read inner pages only. REQUIRES: a guard, which the caller holds until it has used the
   // places.
-  static constexpr size_t kPlacesAtOnce = 8;
+  static constexpr size_t kMaxPlacesPerCall = 8;
   void FindPlaces(std::span<const std::string_view> keys, Place* places);
   // Prefetches the memory that an update at this place will write to. A hint. The caller calls it some time after
   // FindPlaces.
-  void FetchRoom(const Place& place) const;
+  void PrefetchRoom(const Place& place) const;
 
-  // kHeld: nothing happened. The page has reached the largest size that it may have while the gate is closed.
-  enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded, kHeld };
+  // kGateClosed: nothing happened. The page has reached the largest size that it may have while the gate is closed.
+  enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded, kGateClosed };
   // `place`: the result of an earlier search. The update is correct regardless of later changes to the page.
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version, const Place& place);
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version);
@@ -134,9 +134,9 @@ class BwTree {
   // the same read needs, while the caller takes the same step of the other reads. REQUIRES: one guard for all steps
   // of a read; the key outlives them.
   class Lookup;
-  static constexpr int kContinueReads = 2;
+  static constexpr int kReadSteps = 2;
   Lookup BeginRead(std::string_view key);
-  // The caller calls ContinueRead exactly kContinueReads times between BeginRead and EndRead.
+  // The caller calls ContinueRead exactly kReadSteps times between BeginRead and EndRead.
   void ContinueRead(Lookup* lookup);
   Found EndRead(const Lookup& lookup, RecordBatch* answer);
 
@@ -167,7 +167,7 @@ class BwTree {
 
   // neighbours.cc: returns the low keys of the leaves that are not in memory, among the leaf that `target` names and
   // its next `count` neighbours. It looks below one parent only (the result is advice).
-  std::vector<std::string> NotLoaded(const Target& target, bool ascending, size_t count);
+  std::vector<std::string> FindUnloadedLeaves(const Target& target, bool ascending, size_t count);
   // walk.cc: a walk visits the children of one inner page at a time, from right to left.
   // The part of a level that a walk has still to visit: the pages below `high`. An empty high is above every key.
   struct Walk {
@@ -196,7 +196,7 @@ class BwTree {
   void FinishMerge(PageId id, const Node* removed);
   // Notes that most of the page was deleted, but that it cannot be made smaller now: the page is not loaded, or the
   // deletions are too recent.
-  void NoteSparse(PageId id) {
+  void MarkSparse(PageId id) {
     pages_.SetSparse(id);
     small_pages_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -231,7 +231,7 @@ class BwTree {
   // A page that has an id but that no other thread knows. Its destructor gives both back unless it was published.
   class UnpublishedPage;
 
-  static constexpr uint32_t kForced = 4;
+  static constexpr uint32_t kForcedLimitFactor = 4;
 
   BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root)
       : pages_(environment.pages),
@@ -285,14 +285,14 @@ class BwTree {
   Status SplitIfLarge(PageId id, const BasePage* page);
   // Replaces `expected` by `page` in one step, split in two if `page` is large. *won: whether this thread won the
   // compare-and-swap.
-  Status ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> page, bool* won);
+  Status ReplaceAndSplitIfLarge(PageId id, const Node* expected, Owned<BasePage> page, bool* won);
   Status SplitRoot(const Node* expected, const BasePage& page, bool* won);
-  enum class Insistence : uint8_t { kOnce, kUntilThere };
-  Status PostIndexTerm(uint8_t level, std::string_view separator, PageId child, Insistence insistence);
+  enum class PostRetry : uint8_t { kOnce, kUntilPosted };
+  Status PostIndexTerm(uint8_t level, std::string_view separator, PageId child, PostRetry retry);
   // merge.cc. All REQUIRE a guard.
   size_t PageLimit(uint8_t level) const;
   // `page` has replaced a base of `before` bytes.
-  void NoteShrunk(size_t before, const BasePage& page);
+  void CountIfSmall(size_t before, const BasePage& page);
   size_t SizeOf(PageId id, PageWord word) const;
   // Upper bound of the bytes that the page's image takes on storage.
   size_t ImageBytes(PageId id) const {
@@ -302,12 +302,12 @@ class BwTree {
     return bytes;
   }
   // Drops the leaf's tombstones if they are most of it.
-  void Thin(PageId id, std::string_view key, MergeReport* report);
+  void ConsolidateIfMostlyTombstones(PageId id, std::string_view key, MergeReport* report);
   bool Merge(PageId left, PageId right, std::string_view left_key, std::string_view right_key, MergeReport* report);
   // False: the merge was undone.
   bool Unlink(PageId id, const Node* removed);
   void Absorb(PageId id, const Node* removed);
-  void TouchParent(uint8_t level, std::string_view key);
+  void MarkParentDirty(uint8_t level, std::string_view key);
   // bwtree.cc
   // This thread has replaced `head`.
   void Retire(const Node* head);

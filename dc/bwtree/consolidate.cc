@@ -125,9 +125,9 @@ bool BwTree::NeedsConsolidation(const Node* head) const {
 }
 
 bool BwTree::MustConsolidate(const Node* head) const {
-  return head->chain_length >= kForced * options_.leaf_chain_length ||
-         head->delta_bytes > kForced * options_.leaf_page_bytes ||
-         (head->base_bytes > kForced * options_.leaf_page_bytes && head->base->count() > 1);
+  return head->chain_length >= kForcedLimitFactor * options_.leaf_chain_length ||
+         head->delta_bytes > kForcedLimitFactor * options_.leaf_page_bytes ||
+         (head->base_bytes > kForcedLimitFactor * options_.leaf_page_bytes && head->base->count() > 1);
 }
 
 Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
@@ -142,7 +142,7 @@ bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page
   CountPublished(installed->bytes());
   consolidations_.fetch_add(1, std::memory_order_relaxed);
   if (installed->is_leaf()) CountRecords(id, installed->live_records());
-  if (id != root_) NoteShrunk(expected->base_bytes, *installed);
+  if (id != root_) CountIfSmall(expected->base_bytes, *installed);
   Retire(expected);
   return true;
 }

@@ -26,12 +26,12 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
       if (fence.sibling == kUnknownPage) return page;  // a stub: the caller loads it
       DEUT_POINT("bwtree.descend.step_right");
       // The status is ignored: an update that needs the page will get the same error.
-      (void)PostIndexTerm(static_cast<uint8_t>(head->level + 1), fence.high_key(), fence.sibling, Insistence::kOnce);
+      (void)PostIndexTerm(static_cast<uint8_t>(head->level + 1), fence.high_key(), fence.sibling, PostRetry::kOnce);
       page = PageView{fence.sibling, pages_.LoadWord(fence.sibling)};
       continue;
     }
     if (head == nullptr || head->level == level) {
-      if (level == 0) pages_.Touch(page.id);
+      if (level == 0) pages_.MarkUsed(page.id);
       return page;
     }
     DEUT_CHECK(head->level > level);
@@ -53,7 +53,7 @@ BwTree::PageView BwTree::FindLeaf(const Target& target) {
     const PageId child = FindChild(head, target);
     page = PageView{child, pages_.LoadWord(child), page.id, head};
     if (head->level == 1) {
-      pages_.Touch(child);
+      pages_.MarkUsed(child);
       return page;
     }
     BasePage::Prefetch(page.head());
@@ -63,9 +63,9 @@ BwTree::PageView BwTree::FindLeaf(const Target& target) {
 // The searches advance side by side. Each step of one search needs the lines that its previous step prefetched; by
 // then the other searches have prefetched theirs.
 void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
-  DEUT_DCHECK(keys.size() <= kPlacesAtOnce);
-  std::array<PageView, kPlacesAtOnce> pages;
-  std::array<PageId, kPlacesAtOnce> children;
+  DEUT_DCHECK(keys.size() <= kMaxPlacesPerCall);
+  std::array<PageView, kMaxPlacesPerCall> pages;
+  std::array<PageId, kMaxPlacesPerCall> children;
   pages.fill(PageView{root_, pages_.LoadWord(root_)});
   uint32_t open = (uint32_t{1} << keys.size()) - 1;
   const auto for_each = [&open](auto&& step) {
@@ -91,7 +91,7 @@ void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
       const Node* const parent = pages[i].head();
       pages[i] = PageView{children[i], pages_.LoadWord(children[i]), pages[i].id, parent};
       if (parent->level != 1) return BasePage::Prefetch(pages[i].head());
-      pages_.Touch(children[i]);
+      pages_.MarkUsed(children[i]);
       __builtin_prefetch(pages[i].head(), /*to write=*/0);
       __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(pages[i].head()) + 64));
       open &= ~(uint32_t{1} << i);
@@ -100,7 +100,7 @@ void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
   for (size_t i = 0; i < keys.size(); ++i) places[i] = Place(pages[i]);
 }
 
-void BwTree::FetchRoom(const Place& place) const {
+void BwTree::PrefetchRoom(const Place& place) const {
   if (place.page_.id == kNoPage) return;
   const Node* const head = pages_.LoadWord(place.page_.id).head();
   if (head == nullptr || !IsRecord(head)) return;

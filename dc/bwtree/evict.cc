@@ -24,7 +24,7 @@ bool BwTree::Evict(const VisitedPage& page) {
   if (DEUT_CAS_FAILS("bwtree.evict.cas") || !pages_.Replace(page.id, page.word, PageWord::Storage(newest)))
     return false;
   // Most of its tombstones can be dropped soon: the merging thread will load the page then.
-  if (IsMostlyTombstones(*head->base)) NoteSparse(page.id);
+  if (IsMostlyTombstones(*head->base)) MarkSparse(page.id);
   Retire(head);
   return true;
 }

@@ -107,9 +107,9 @@ void MappingTable::FreeUnseen(PageId id) {
   Push(id, &free_top_);
 }
 
-uint32_t MappingTable::TakeFreed() { return limbo_top_.exchange(0, std::memory_order_acq_rel); }
+uint32_t MappingTable::TakeLimboIds() { return limbo_top_.exchange(0, std::memory_order_acq_rel); }
 
-void MappingTable::ReuseFreed(uint32_t list) {
+void MappingTable::ReuseLimboIds(uint32_t list) {
   while (list != 0) {
     const PageId id(list);
     list = PageWord(slots_[id.value].word.load(std::memory_order_acquire)).next_free().value;
@@ -118,7 +118,7 @@ void MappingTable::ReuseFreed(uint32_t list) {
   }
 }
 
-void MappingTable::ReturnFreed(uint32_t list) {
+void MappingTable::ReturnLimboIds(uint32_t list) {
   while (list != 0) {
     const PageId id(list);
     list = PageWord(slots_[id.value].word.load(std::memory_order_acquire)).next_free().value;

@@ -10,7 +10,7 @@
 //   live       --Free--> retired       the word stays until no guard can see the id
 //   retired    --reclamation--> limbo  the id is pushed onto the list of ids that wait for a checkpoint
 //                                      (compare-and-swap of the list's top)
-//   limbo      --ReuseFreed--> free    the list's ids are pushed onto the list of free ids, once a checkpoint that
+//   limbo      --ReuseLimboIds--> free    the list's ids are pushed onto the list of free ids, once a checkpoint that
 //                                      began after they entered limbo is complete: until then an image on storage
 //                                      may name them. A table without storage skips limbo
 //   free       --Allocate--> live      popped from the list (compare-and-swap of its top), then the word is stored
@@ -82,13 +82,13 @@ class MappingTable {
   }
 
   // Second chance: marks the page as used. It takes one load, and a write only if the page was not marked.
-  void Touch(PageId id) { SetHint(id, kTouched); }
+  void MarkUsed(PageId id) { SetHint(id, kUsed); }
   // Returns whether the page was used since the last call, and clears the mark.
-  bool TakeTouch(PageId id) { return TakeHint(id, kTouched); }
+  bool TestAndClearUsed(PageId id) { return TestAndClearHint(id, kUsed); }
   // Marks a page of which most was deleted.
   void SetSparse(PageId id) { SetHint(id, kSparse); }
   bool sparse(PageId id) const { return (hints_[id.value].load(std::memory_order_relaxed) & kSparse) != 0; }
-  bool TakeSparse(PageId id) { return TakeHint(id, kSparse); }
+  bool TestAndClearSparse(PageId id) { return TestAndClearHint(id, kSparse); }
 
   // Sets the number of records that the leaf counts for in its tree's statistics; returns the number before.
   uint32_t ExchangeRecords(PageId id, uint32_t records) {
@@ -120,11 +120,11 @@ class MappingTable {
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
   // Recovery: notes that a parent names the id, or that it is a root. False: it was named before. May be called from
   // any thread. REQUIRES: MayBeRestored.
-  [[nodiscard]] bool Name(PageId id) {
-    return (hints_[id.value].fetch_or(kTouched, std::memory_order_relaxed) & kTouched) == 0;
+  [[nodiscard]] bool MarkNamed(PageId id) {
+    return (hints_[id.value].fetch_or(kUsed, std::memory_order_relaxed) & kUsed) == 0;
   }
   // Recovery: returns whether the id was named. Called once for each id.
-  bool TakeName(PageId id) { return TakeTouch(id); }
+  bool TestAndClearNamed(PageId id) { return TestAndClearUsed(id); }
   // Recovery: nothing names the id. The caller owns its image from now on.
   ImageParts RestoreUnnamed(PageId id, ReclamationDomain& domain);
   // Recovery: ids 1 .. `last` were allocated; the ids among them that are not live become free.
@@ -132,10 +132,10 @@ class MappingTable {
 
   // From now on freed ids wait in limbo. REQUIRES: nothing else has begun.
   void KeepFreedIds() { keep_freed_ = true; }
-  // Takes the ids that are in limbo now, as one list for ReuseFreed.
-  uint32_t TakeFreed();
-  void ReuseFreed(uint32_t list);
-  void ReturnFreed(uint32_t list);  // back to limbo
+  // Takes the ids that are in limbo now, as one list for ReuseLimboIds.
+  uint32_t TakeLimboIds();
+  void ReuseLimboIds(uint32_t list);
+  void ReturnLimboIds(uint32_t list);  // back to limbo
 
   // Returns a live id whose page is `head`; kNoPage at the limit.
   PageId Allocate(const Node* head);
@@ -164,7 +164,7 @@ class MappingTable {
   static constexpr uint64_t kList = 2;
   static constexpr uint64_t kDoomed = kClaimed | kList;
 
-  static constexpr uint8_t kTouched = 1;
+  static constexpr uint8_t kUsed = 1;
   static constexpr uint8_t kSparse = 2;
 
   MappingTable(void* memory, uint32_t capacity);
@@ -174,7 +174,7 @@ class MappingTable {
       hints_[id.value].fetch_or(hint, std::memory_order_relaxed);
     }
   }
-  bool TakeHint(PageId id, uint8_t hint) {
+  bool TestAndClearHint(PageId id, uint8_t hint) {
     if ((hints_[id.value].load(std::memory_order_relaxed) & hint) == 0) return false;
     hints_[id.value].fetch_and(static_cast<uint8_t>(~hint), std::memory_order_relaxed);
     return true;

@@ -98,9 +98,9 @@ TEST(MappingTableTest, AFreedIdComesBackOnlyAfterACheckpoint) {
   const ReclamationDomain::Guard guard(domain);
   EXPECT_NE(table->Allocate(&node), id);
   // One checkpoint that failed, and one that completed.
-  table->ReturnFreed(table->TakeFreed());
+  table->ReturnLimboIds(table->TakeLimboIds());
   EXPECT_NE(table->Allocate(&node), id);
-  table->ReuseFreed(table->TakeFreed());
+  table->ReuseLimboIds(table->TakeLimboIds());
   EXPECT_EQ(table->Allocate(&node), id);
 }
 

@@ -39,11 +39,11 @@
 namespace deut::dc {
 namespace {
 
-// Two pages are merged if their sum is at most limit / kMergeShare. That is far enough below the limit that the
+// Two pages are merged if their sum is at most limit / kMergeLimitDivisor. That is far enough below the limit that the
 // result is not split again at once.
-constexpr size_t kMergeShare = 2;
-// A page that has shrunk to limit / kSmallShare may be worth a search for a neighbour.
-constexpr size_t kSmallShare = 4;
+constexpr size_t kMergeLimitDivisor = 2;
+// A page that has shrunk to limit / kSmallPageDivisor may be worth a search for a neighbour.
+constexpr size_t kSmallPageDivisor = 4;
 
 // Size of the page's entries. The rest of a page (header, bounds) does not count: a merge does not carry it over.
 size_t ContentBytes(const BasePage& page) { return page.run_bytes(0, page.count()); }
@@ -74,8 +74,8 @@ size_t BwTree::PageLimit(uint8_t level) const {
   return level == 0 ? options_.leaf_page_bytes : options_.inner_page_bytes;
 }
 
-void BwTree::NoteShrunk(size_t before, const BasePage& page) {
-  const bool small = ContentBytes(page) <= PageLimit(page.level) / kSmallShare;
+void BwTree::CountIfSmall(size_t before, const BasePage& page) {
+  const bool small = ContentBytes(page) <= PageLimit(page.level) / kSmallPageDivisor;
   if (page.bytes() >= before || !(small || IsMostlyTombstones(page))) return;
   small_pages_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -97,7 +97,7 @@ void BwTree::MergePages(uint8_t level, Walk* walk, MergeReport* report) {
   // From right to left, so that a page may absorb one neighbour after the other.
   size_t end = walk->high.empty() ? terms->count() : terms->LowerBound(walk->high);
   for (size_t i = end; i > 0; --i) {
-    if (level == 0) Thin(terms->child(i - 1), terms->key(i - 1), report);
+    if (level == 0) ConsolidateIfMostlyTombstones(terms->child(i - 1), terms->key(i - 1), report);
     if (i == end) continue;
     if (Merge(terms->child(i - 1), terms->child(i), terms->key(i - 1), terms->key(i), report)) ++report->merged;
   }
@@ -105,15 +105,15 @@ void BwTree::MergePages(uint8_t level, Walk* walk, MergeReport* report) {
   walk->complete = terms->low().empty();
 }
 
-void BwTree::Thin(PageId id, std::string_view key, MergeReport* report) {
+void BwTree::ConsolidateIfMostlyTombstones(PageId id, std::string_view key, MergeReport* report) {
   const Node* const head = pages_.Load(id);
   if (head == nullptr || IsStub(head)) {
     if (pages_.sparse(id)) report->to_load.emplace_back(key);
     return;
   }
-  const bool sparse = pages_.TakeSparse(id);
+  const bool sparse = pages_.TestAndClearSparse(id);
   // Deltas on a small page may hold its remaining records, or delete its last ones.
-  const bool unsure = head->chain_length != 0 && head->base_bytes <= PageLimit(/*level=*/0) / kMergeShare;
+  const bool unsure = head->chain_length != 0 && head->base_bytes <= PageLimit(/*level=*/0) / kMergeLimitDivisor;
   if (IsRemoved(head) || !(sparse || unsure || IsMostlyTombstones(*head->base))) return;
   // The status is ignored: the page only shrinks.
   (void)Consolidate(id, head);
@@ -128,7 +128,7 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
   const Node* const left_head = left_word.head();
   const Node* const head = right_word.head();
   const uint8_t level = head != nullptr ? head->level : 0;
-  if (SizeOf(left, left_word) + SizeOf(right, right_word) > PageLimit(level) / kMergeShare) return false;
+  if (SizeOf(left, left_word) + SizeOf(right, right_word) > PageLimit(level) / kMergeLimitDivisor) return false;
   // Both leaves have to be in memory.
   const bool has_left = left_head != nullptr && !IsStub(left_head);
   const bool has_right = head != nullptr && !IsStub(head);
@@ -162,7 +162,7 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
     pages_.ReleaseImage(right);
     return false;
   }
-  TouchParent(static_cast<uint8_t>(page->level + 1), right_key);
+  MarkParentDirty(static_cast<uint8_t>(page->level + 1), right_key);
   const size_t bytes = ChainBytes(page);
   bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   domain_.Retire(new RemovedPage{pages_, images_, domain_, right, page}, RemovedPage::Free, bytes);
@@ -208,7 +208,7 @@ void BwTree::Absorb(PageId id, const Node* removed) {
   }
 }
 
-void BwTree::TouchParent(uint8_t level, std::string_view key) {
+void BwTree::MarkParentDirty(uint8_t level, std::string_view key) {
   if (DEUT_OMITTED("merge.parent_after_child")) return;
   for (;;) {
     const PageView parent = Descend(level, Target(key, Side::kAt));

@@ -20,7 +20,7 @@ NamedPage NamedChild(const BasePage& page, size_t i) {
   return named;
 }
 
-const char* Contradiction(const BasePage& page, const NamedPage& named) {
+const char* DescribeMismatch(const BasePage& page, const NamedPage& named) {
   if (named.level != NamedPage::kAnyLevel && page.level != named.level)
     return "it is of another level than its parent says";
   if (page.low() != named.low || page.fence->bounded() != named.bounded || page.fence->high_key() != named.high) {

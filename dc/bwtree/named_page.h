@@ -28,7 +28,7 @@ NamedPage NamedRoot(PageId root);
 NamedPage NamedChild(const BasePage& page, size_t i);
 
 // Returns how the page differs from its description, as a clause for a message; null if it does not.
-const char* Contradiction(const BasePage& page, const NamedPage& named);
+const char* DescribeMismatch(const BasePage& page, const NamedPage& named);
 
 }  // namespace deut::dc
 

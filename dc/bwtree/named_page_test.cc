@@ -52,19 +52,19 @@ TEST(NamedPageTest, TheLastChildOfTheLastPageHasNoEnd) {
 TEST(NamedPageTest, EveryDifferenceIsAContradiction) {
   const Owned<BasePage> parent = Inner({"b", "f"}, {"b", "t", PageId(99)});
   const NamedPage named = NamedChild(*parent, 0);
-  EXPECT_EQ(Contradiction(*Page(1, {"b", "f", PageId(11)}), named), nullptr);
-  EXPECT_NE(Contradiction(*Page(0, {"b", "f", PageId(11)}), named), nullptr);
-  EXPECT_NE(Contradiction(*Page(1, {"a", "f", PageId(11)}), named), nullptr);
-  EXPECT_NE(Contradiction(*Page(1, {"b", "g", PageId(11)}), named), nullptr);
-  EXPECT_NE(Contradiction(*Page(1, {"b", {}, kNoPage}), named), nullptr);
+  EXPECT_EQ(DescribeMismatch(*Page(1, {"b", "f", PageId(11)}), named), nullptr);
+  EXPECT_NE(DescribeMismatch(*Page(0, {"b", "f", PageId(11)}), named), nullptr);
+  EXPECT_NE(DescribeMismatch(*Page(1, {"a", "f", PageId(11)}), named), nullptr);
+  EXPECT_NE(DescribeMismatch(*Page(1, {"b", "g", PageId(11)}), named), nullptr);
+  EXPECT_NE(DescribeMismatch(*Page(1, {"b", {}, kNoPage}), named), nullptr);
 }
 
 TEST(NamedPageTest, ARootIsOfAnyLevelAndHasAllKeys) {
   const NamedPage root = NamedRoot(PageId(7));
   EXPECT_EQ(root.id, PageId(7));
-  for (const uint8_t level : {0, 1, 5}) EXPECT_EQ(Contradiction(*Page(level, {}), root), nullptr);
-  EXPECT_NE(Contradiction(*Page(0, {"a", {}, kNoPage}), root), nullptr);
-  EXPECT_NE(Contradiction(*Page(0, {{}, "z", PageId(3)}), root), nullptr);
+  for (const uint8_t level : {0, 1, 5}) EXPECT_EQ(DescribeMismatch(*Page(level, {}), root), nullptr);
+  EXPECT_NE(DescribeMismatch(*Page(0, {"a", {}, kNoPage}), root), nullptr);
+  EXPECT_NE(DescribeMismatch(*Page(0, {{}, "z", PageId(3)}), root), nullptr);
 }
 
 }  // namespace

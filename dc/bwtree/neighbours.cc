@@ -8,7 +8,7 @@
 
 namespace deut::dc {
 
-std::vector<std::string> BwTree::NotLoaded(const Target& target, bool ascending, size_t count) {
+std::vector<std::string> BwTree::FindUnloadedLeaves(const Target& target, bool ascending, size_t count) {
   std::vector<std::string> lows;
   const ReclamationDomain::Guard guard(domain_);
   if (pages_.Load(root_)->level == 0) return lows;

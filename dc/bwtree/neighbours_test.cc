@@ -1,4 +1,4 @@
-// NotLoaded: the leaves that a scan will have to load.
+// FindUnloadedLeaves: the leaves that a scan will have to load.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -42,8 +42,8 @@ class NeighboursTest : public ::testing::Test {
     EXPECT_EQ(lows_.size(), leaves_.size());
   }
 
-  Lows NotLoaded(std::string_view key, Side side, bool ascending, size_t count) {
-    return t_.tree().NotLoaded(Target(key, side), ascending, count);
+  Lows FindUnloadedLeaves(std::string_view key, Side side, bool ascending, size_t count) {
+    return t_.tree().FindUnloadedLeaves(Target(key, side), ascending, count);
   }
   Lows From(size_t first, size_t last) const { return Lows(&lows_[first], &lows_[last] + 1); }
 
@@ -53,42 +53,42 @@ class NeighboursTest : public ::testing::Test {
 };
 
 TEST_F(NeighboursTest, WhatIsInMemoryIsNotNamed) {
-  EXPECT_EQ(NotLoaded({}, Side::kAt, true, kAll), Lows());
-  EXPECT_EQ(NotLoaded({}, Side::kBelow, false, kAll), Lows());
+  EXPECT_EQ(FindUnloadedLeaves({}, Side::kAt, true, kAll), Lows());
+  EXPECT_EQ(FindUnloadedLeaves({}, Side::kBelow, false, kAll), Lows());
 }
 
 TEST_F(NeighboursTest, TheLeafThatIsMeantAndSoManyBesideIt) {
   t_.Evict();
   const size_t last = leaves_.size() - 1;
-  EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, true, 3), From(10, 13));
-  EXPECT_EQ(NotLoaded(lows_[10] + "x", Side::kAt, true, 0), From(10, 10));
-  EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, false, 3), From(7, 10));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[10], Side::kAt, true, 3), From(10, 13));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[10] + "x", Side::kAt, true, 0), From(10, 10));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[10], Side::kAt, false, 3), From(7, 10));
   // The keys below a leaf's first key belong to its left neighbour.
-  EXPECT_EQ(NotLoaded(lows_[10], Side::kBelow, false, 3), From(6, 9));
-  EXPECT_EQ(NotLoaded(lows_[10] + "x", Side::kBelow, false, 3), From(7, 10));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[10], Side::kBelow, false, 3), From(6, 9));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[10] + "x", Side::kBelow, false, 3), From(7, 10));
   // At the ends there are fewer neighbours.
-  EXPECT_EQ(NotLoaded({}, Side::kAt, true, kAll), From(0, last));
-  EXPECT_EQ(NotLoaded({}, Side::kBelow, false, kAll), From(0, last));
-  EXPECT_EQ(NotLoaded(lows_[last], Side::kAt, true, 5), From(last, last));
-  EXPECT_EQ(NotLoaded(lows_[2], Side::kBelow, false, 5), From(0, 1));
+  EXPECT_EQ(FindUnloadedLeaves({}, Side::kAt, true, kAll), From(0, last));
+  EXPECT_EQ(FindUnloadedLeaves({}, Side::kBelow, false, kAll), From(0, last));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[last], Side::kAt, true, 5), From(last, last));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[2], Side::kBelow, false, 5), From(0, 1));
 }
 
 TEST_F(NeighboursTest, OfThoseBesideItOnlyTheOnesThatAreNotThere) {
   for (const size_t leaf : {11u, 12u, 15u}) ASSERT_TRUE(t_.Evict(leaves_[leaf]));
-  EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, true, 3), From(11, 12));
-  EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, true, 5), Lows({lows_[11], lows_[12], lows_[15]}));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[10], Side::kAt, true, 3), From(11, 12));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[10], Side::kAt, true, 5), Lows({lows_[11], lows_[12], lows_[15]}));
   // A stub with updates does not count as a loaded leaf.
   for (uint64_t i = 0; i < kRecords; ++i) {
     if (t_.LeafOf(i) == leaves_[12]) t_.Put(i, "blind");
   }
   ASSERT_TRUE(IsStub(t_.HeadOf(leaves_[12])));
-  EXPECT_EQ(NotLoaded(lows_[10], Side::kAt, true, 3), From(11, 12));
+  EXPECT_EQ(FindUnloadedLeaves(lows_[10], Side::kAt, true, 3), From(11, 12));
 }
 
 TEST_F(NeighboursTest, ATreeOfOnePageHasNoNeighbours) {
   StoredTree small;
   small.Fill(0, 3);
-  EXPECT_EQ(small.tree().NotLoaded(Target({}, Side::kAt), true, kAll), Lows());
+  EXPECT_EQ(small.tree().FindUnloadedLeaves(Target({}, Side::kAt), true, kAll), Lows());
 }
 
 // A tree with many small parents.
@@ -108,8 +108,8 @@ TEST_F(NeighboursOfManyParentsTest, ThoseOfOneParentAlone) {
     });
     const auto first = static_cast<size_t>(of_one.first - parents.begin());
     const auto last = static_cast<size_t>(of_one.second - parents.begin()) - 1;
-    EXPECT_EQ(NotLoaded(lows_[i], Side::kAt, true, kAll), From(i, last)) << i;
-    EXPECT_EQ(NotLoaded(lows_[i], Side::kAt, false, kAll), From(first, i)) << i;
+    EXPECT_EQ(FindUnloadedLeaves(lows_[i], Side::kAt, true, kAll), From(i, last)) << i;
+    EXPECT_EQ(FindUnloadedLeaves(lows_[i], Side::kAt, false, kAll), From(first, i)) << i;
   }
 }
 
@@ -131,7 +131,7 @@ TEST_F(NeighboursOfManyParentsTest, NoneOfAnotherParentAfterASplit) {
   };
   for (const auto& [high, parent] : parents) {
     for (const bool ascending : {false, true}) {
-      const Lows named = NotLoaded(high, Side::kBelow, ascending, kAll);
+      const Lows named = FindUnloadedLeaves(high, Side::kBelow, ascending, kAll);
       EXPECT_FALSE(named.empty());
       EXPECT_TRUE(std::is_sorted(named.begin(), named.end()));
       for (const std::string& low : named) EXPECT_EQ(parent_of(low), parent) << low << " beside what ends at " << high;

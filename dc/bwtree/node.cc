@@ -9,17 +9,17 @@
 namespace deut::dc {
 
 void PrefetchChain(const Node* head) {
-  constexpr size_t kMostStretches = 16;
+  constexpr size_t kMaxSections = 16;
   if (head->chain_length < Delta::kJumpLength) return;
-  std::array<const Node*, kMostStretches> stretches;
+  std::array<const Node*, kMaxSections> sections;
   size_t count = 0;
-  for (const Node* node = head; node->kind != NodeKind::kBase && count < stretches.size();
+  for (const Node* node = head; node->kind != NodeKind::kBase && count < sections.size();
        node = static_cast<const Delta*>(node)->jump) {
-    stretches[count++] = node;
+    sections[count++] = node;
   }
   for (int step = 0; step < Delta::kJumpLength; ++step) {
     for (size_t i = 0; i < count; ++i) {
-      const Node*& node = stretches[i];
+      const Node*& node = sections[i];
       if (node->kind == NodeKind::kBase) continue;
       // Prefetches the key, which does not fit into the first line.
       __builtin_prefetch(reinterpret_cast<const char*>(node) + sizeof(RecordDelta));

@@ -58,7 +58,7 @@ PageFlusher::Added PageFlusher::Add(BwTree& tree, PageId id) {
   std::vector<PageId> first;
   for (;;) {
     first.clear();
-    const Added added = AddOne(tree, waiting.back(), &first);
+    const Added added = AddIfReady(tree, waiting.back(), &first);
     if (!first.empty()) {
       if (waiting.size() + first.size() > kMaxWaiting) return Added::kBusy;
       waiting.insert(waiting.end(), first.begin(), first.end());
@@ -70,7 +70,7 @@ PageFlusher::Added PageFlusher::Add(BwTree& tree, PageId id) {
   }
 }
 
-PageFlusher::Added PageFlusher::AddOne(BwTree& tree, PageId id, std::vector<PageId>* first) {
+PageFlusher::Added PageFlusher::AddIfReady(BwTree& tree, PageId id, std::vector<PageId>* first) {
   if (adding_.contains(id)) return Added::kAdded;
   const Node* const seen = pages_.Load(id);
   if (seen == nullptr || IsClean(seen)) return Added::kClean;
@@ -94,7 +94,7 @@ PageFlusher::Added PageFlusher::AddClaimed(BwTree& tree, PageId id, std::vector<
   DEUT_CHECK(!IsRemoved(head));
   const Node* const mark = PlaceMark(tree, id, head);
   if (mark == nullptr) return Added::kBusy;
-  if (!FindUnwritten(mark, first) || !first->empty()) return Added::kBusy;
+  if (!CollectPrerequisites(mark, first) || !first->empty()) return Added::kBusy;
   return Encode(tree, id, mark, consolidation);
 }
 
@@ -116,7 +116,7 @@ const Node* PageFlusher::PlaceMark(BwTree& tree, PageId id, const Node* head) {
   return nullptr;
 }
 
-bool PageFlusher::FindUnwritten(const Node* mark, std::vector<PageId>* first) const {
+bool PageFlusher::CollectPrerequisites(const Node* mark, std::vector<PageId>* first) const {
   if (DEUT_OMITTED("flush.child_first")) return true;
   const PageId sibling = mark->fence->sibling;
   if (mark->fence->bounded() && sibling != kUnknownPage && !pages_.HasImage(sibling) && !adding_.contains(sibling)) {
@@ -157,7 +157,7 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
   header.kind = PartKind::kBase;
   // Deletions take up space until the whole page is written.
   const bool deleted = mark->is_leaf() && IsMostlyDeleted(id, mark);
-  if (deleted) tree.NoteSparse(id);
+  if (deleted) tree.MarkSparse(id);
   if (mark->is_leaf() && !deleted && !pending.old.empty() && pending.old.count() < ImageParts::kMax &&
       EncodeDeltaImage(mark, &payloads_) && (IsStub(mark) || payloads_.size() - pending.begin < mark->base_bytes / 2)) {
     header.kind = PartKind::kDelta;

@@ -103,12 +103,12 @@ class PageFlusher {
               std::unique_ptr<SegmentAppender> delta, SegmentStore& store, TreeSource& trees);
 
   // *first: the pages that must be added first. If there are any, the method did nothing else.
-  Added AddOne(BwTree& tree, PageId id, std::vector<PageId>* first);
+  Added AddIfReady(BwTree& tree, PageId id, std::vector<PageId>* first);
   Added AddClaimed(BwTree& tree, PageId id, std::vector<PageId>* first);
   const Node* PlaceMark(BwTree& tree, PageId id, const Node* head);
   // Collects the pages that must be registered first. False: a child in the current batch was split since its
   // encoding. That child's image is written as encoded, and then again.
-  bool FindUnwritten(const Node* mark, std::vector<PageId>* first) const;
+  bool CollectPrerequisites(const Node* mark, std::vector<PageId>* first) const;
   bool IsMostlyDeleted(PageId id, const Node* mark) const;
   Added Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation);
   // *failed: the appender whose batch is void; null if there is none.

@@ -18,19 +18,19 @@ enum RecordKind : uint8_t { kPutRecord = 1, kTombstoneRecord = 2 };
 
 Status Bad(std::string_view what) { return DEUT_ERROR(kCorruption, "page image: ", what); }
 
-// Takes numbers and strings off the front. After the first one that is missing, every further Take fails.
+// Reads numbers and strings from the front. After the first one that is missing, every further read fails.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
   template <typename T>
-  T Take() {
+  T Read() {
     T value{};
-    const std::string_view bytes = TakeBytes(sizeof(T));
+    const std::string_view bytes = ReadBytes(sizeof(T));
     if (ok_) value = LoadFixed<T>(bytes.data());
     return value;
   }
-  std::string_view TakeBytes(size_t bytes) {
+  std::string_view ReadBytes(size_t bytes) {
     if (!ok_ || bytes > bytes_.size()) {
       ok_ = false;
       return {};
@@ -91,17 +91,17 @@ Status DecodeEntries(Reader* entries, uint8_t level, uint32_t count, const std::
   std::string_view last;
   for (uint32_t i = 0; i < count; ++i) {
     PageEntry entry;
-    entry.key_bytes = entries->Take<uint16_t>();
+    entry.key_bytes = entries->Read<uint16_t>();
     if (level == 0) {
-      entry.value_bytes = entries->Take<uint32_t>();
-      entry.version.timestamp = Timestamp(entries->Take<uint64_t>());
-      entry.version.sequence = entries->Take<uint32_t>();
+      entry.value_bytes = entries->Read<uint32_t>();
+      entry.version.timestamp = Timestamp(entries->Read<uint64_t>());
+      entry.version.sequence = entries->Read<uint32_t>();
       entry.tombstone = next_tombstone < tombstones.size() && tombstones[next_tombstone] == i;
       next_tombstone += entry.tombstone ? 1 : 0;
     } else {
-      entry.child = PageId(entries->Take<uint32_t>());
+      entry.child = PageId(entries->Read<uint32_t>());
     }
-    const std::string_view data = entries->TakeBytes(size_t{entry.key_bytes} + entry.value_bytes);
+    const std::string_view data = entries->ReadBytes(size_t{entry.key_bytes} + entry.value_bytes);
     if (!entries->ok()) return Bad("the entries are cut off");
     entry.data = data.data();
     const std::string_view key = entry.key();
@@ -122,20 +122,20 @@ Status DecodeEntries(Reader* entries, uint8_t level, uint32_t count, const std::
 
 Result<Owned<BasePage>> DecodeBaseImage(std::string_view image) {
   Reader reader(image);
-  const auto level = reader.Take<uint8_t>();
-  const auto flags = reader.Take<uint8_t>();
-  const auto zero = reader.Take<uint16_t>();
-  const auto count = reader.Take<uint32_t>();
-  const Timestamp flat(reader.Take<uint64_t>());
+  const auto level = reader.Read<uint8_t>();
+  const auto flags = reader.Read<uint8_t>();
+  const auto zero = reader.Read<uint16_t>();
+  const auto count = reader.Read<uint32_t>();
+  const Timestamp flat(reader.Read<uint64_t>());
   BasePage::Bounds bounds;
-  bounds.sibling = PageId(reader.Take<uint32_t>());
-  const auto low_bytes = reader.Take<uint32_t>();
-  const auto high_bytes = reader.Take<uint32_t>();
-  const auto entries_bytes = reader.Take<uint32_t>();
-  const auto tombstone_count = reader.Take<uint32_t>();
+  bounds.sibling = PageId(reader.Read<uint32_t>());
+  const auto low_bytes = reader.Read<uint32_t>();
+  const auto high_bytes = reader.Read<uint32_t>();
+  const auto entries_bytes = reader.Read<uint32_t>();
+  const auto tombstone_count = reader.Read<uint32_t>();
   static_assert(kBaseHeaderBytes == 36);
-  bounds.low = reader.TakeBytes(low_bytes);
-  bounds.high = reader.TakeBytes(high_bytes);
+  bounds.low = reader.ReadBytes(low_bytes);
+  bounds.high = reader.ReadBytes(high_bytes);
   if (!reader.ok() || low_bytes > kMaxKeyBytes || high_bytes > kMaxKeyBytes) return Bad("the header is cut off");
   // Every length is checked against the remaining bytes before it is used, so no input makes the decoder read out of
   // bounds.
@@ -149,10 +149,10 @@ Result<Owned<BasePage>> DecodeBaseImage(std::string_view image) {
   if (level != 0 && count == 0) return Bad("an inner page without children");
   std::vector<uint32_t> tombstones;
   for (uint32_t i = 0; i < tombstone_count && reader.ok(); ++i) {
-    tombstones.push_back(reader.Take<uint32_t>());
+    tombstones.push_back(reader.Read<uint32_t>());
     if (i != 0 && tombstones[i] <= tombstones[i - 1]) return Bad("the tombstones are not in order");
   }
-  Reader entries(reader.TakeBytes(entries_bytes));
+  Reader entries(reader.ReadBytes(entries_bytes));
   if (!reader.at_end()) return Bad("the length contradicts the header");
   BasePage::Content content;
   DEUT_RETURN_IF_ERROR(DecodeEntries(&entries, level, count, tombstones, bounds, bounded, &content));
@@ -188,19 +188,19 @@ bool EncodeDeltaImage(const Node* head, std::string* out) {
 
 Result<std::vector<Owned<RecordDelta>>> DecodeDeltaImage(std::string_view image) {
   Reader reader(image);
-  const auto count = reader.Take<uint32_t>();
+  const auto count = reader.Read<uint32_t>();
   if (!reader.ok() || count > (image.size() - kDeltaHeaderBytes) / kRecordBytes) return Bad("more updates than bytes");
   std::vector<Owned<RecordDelta>> deltas;
   deltas.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
-    const auto kind = reader.Take<uint8_t>();
-    const auto key_bytes = reader.Take<uint16_t>();
-    const auto value_bytes = reader.Take<uint32_t>();
+    const auto kind = reader.Read<uint8_t>();
+    const auto key_bytes = reader.Read<uint16_t>();
+    const auto value_bytes = reader.Read<uint32_t>();
     Version version;
-    version.timestamp = Timestamp(reader.Take<uint64_t>());
-    version.sequence = reader.Take<uint32_t>();
-    const std::string_view key = reader.TakeBytes(key_bytes);
-    const std::string_view value = reader.TakeBytes(value_bytes);
+    version.timestamp = Timestamp(reader.Read<uint64_t>());
+    version.sequence = reader.Read<uint32_t>();
+    const std::string_view key = reader.ReadBytes(key_bytes);
+    const std::string_view value = reader.ReadBytes(value_bytes);
     if (!reader.ok()) return Bad("an update is cut off");
     if (kind != kPutRecord && kind != kTombstoneRecord) return Bad("an update of an unknown kind");
     if (key.empty() || key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) return Bad("an update is too long");

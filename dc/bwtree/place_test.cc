@@ -68,11 +68,11 @@ TEST(PlaceTest, OfSeveralAtOnce) {
   const uint64_t numbers[] = {0, 2999, 1500, 1501, 7, 2200, 1500, 900};
   std::vector<std::string> keys;
   for (const uint64_t number : numbers) keys.push_back(KeyOf(number));
-  for (const size_t count : {size_t{1}, size_t{5}, BwTree::kPlacesAtOnce}) {
+  for (const size_t count : {size_t{1}, size_t{5}, BwTree::kMaxPlacesPerCall}) {
     const std::vector<std::string_view> wanted(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(count));
     std::vector<BwTree::Place> places(count);
     t.tree->FindPlaces(wanted, places.data());
-    for (size_t i = 0; i < count; ++i) t.tree->FetchRoom(places[i]);
+    for (size_t i = 0; i < count; ++i) t.tree->PrefetchRoom(places[i]);
     for (size_t i = 0; i < count; ++i) ExpectPut(t, numbers[i], places[i], kKeys);
   }
 }

@@ -37,7 +37,7 @@ void ReadAll(TestTree& t, const std::function<void()>& between) {
   std::vector<BwTree::Lookup> lookups(kKeys);
   for (uint64_t i = 0; i < kKeys; ++i) lookups[i] = t.tree->BeginRead(keys[i]);
   between();
-  for (int step = 0; step < BwTree::kContinueReads; ++step) {
+  for (int step = 0; step < BwTree::kReadSteps; ++step) {
     for (BwTree::Lookup& lookup : lookups) t.tree->ContinueRead(&lookup);
   }
   for (uint64_t i = 0; i < kKeys; ++i) {
@@ -111,7 +111,7 @@ TEST(ReadTest, WhatLiesBehindASplitThatIsNotPostedIsReadThere) {
     for (uint64_t i = 1; i <= there; ++i, ++looked_at) {
       const std::string key = KeyOf(place(i));
       BwTree::Lookup lookup = t.tree->BeginRead(key);
-      for (int step = 0; step < BwTree::kContinueReads; ++step) t.tree->ContinueRead(&lookup);
+      for (int step = 0; step < BwTree::kReadSteps; ++step) t.tree->ContinueRead(&lookup);
       RecordBatch answer;
       ASSERT_EQ(t.tree->EndRead(lookup, &answer), BwTree::Found::kYes);
       EXPECT_EQ(RecordBatch::Iterator(answer).record().value, Concat("later ", i));

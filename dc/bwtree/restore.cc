@@ -22,13 +22,13 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
     return DEUT_ERROR(kCorruption, "page ", named.id.value, " in segment ", at.segment(), " at ", at.offset(), ": ",
                       what);
   };
-  if (const char* what = Contradiction(page, named)) return wrong(what);
+  if (const char* what = DescribeMismatch(page, named)) return wrong(what);
   for (size_t i = 0; page.level != 0 && i < page.count(); ++i) {
     const PageId child = page.child(i);
     if (!pages_.MayBeRestored(child)) return wrong("it names a page that has no image in the checkpoint");
     // The child is named before any thread can reach it from here: the pages that are freed in the end must form a
     // tree.
-    if (!pages_.Name(child)) return wrong("it names a page that another one names, too");
+    if (!pages_.MarkNamed(child)) return wrong("it names a page that another one names, too");
     if (page.level == 1) {
       below->leaves.push_back(child);
       continue;

@@ -92,7 +92,7 @@ BwTree::PageView BwTree::PageOf(const ScanCursor& cursor, ScanPlace place) {
     const PageView page{place.page, pages_.LoadWord(place.page)};
     if (page.loaded() && !IsRemoved(page.head())) {
       DEUT_DCHECK(page.head()->base->low() == cursor.low);
-      pages_.Touch(page.id);
+      pages_.MarkUsed(page.id);
       return page;
     }
   }

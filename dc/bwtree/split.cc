@@ -111,10 +111,10 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
   DEUT_POINT("bwtree.split.before_post");
   // A term below the fence leads to the right page for keys that stayed in the left one.
   const std::string_view posted = DEUT_OMITTED("bwtree.term_is_fence") ? page->key(cut - 1) : separator;
-  return PostIndexTerm(static_cast<uint8_t>(page->level + 1), posted, right.id(), Insistence::kUntilThere);
+  return PostIndexTerm(static_cast<uint8_t>(page->level + 1), posted, right.id(), PostRetry::kUntilPosted);
 }
 
-Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> page, bool* won) {
+Status BwTree::ReplaceAndSplitIfLarge(PageId id, const Node* expected, Owned<BasePage> page, bool* won) {
   DEUT_POINT("bwtree.update.before_forced_cas");
   if (!IsLarge(*page) || !MayRestructure()) {
     *won = !DEUT_CAS_FAILS("bwtree.forced_consolidate.cas") && ReplaceByBase(id, expected, std::move(page));
@@ -140,7 +140,7 @@ Status BwTree::ReplaceByHalves(PageId id, const Node* expected, Owned<BasePage> 
   CountPublished(left.release()->bytes());
   splits_.fetch_add(1, std::memory_order_relaxed);
   DEUT_POINT("bwtree.forced_split.before_post");
-  return PostIndexTerm(static_cast<uint8_t>(page->level + 1), separator, right.id(), Insistence::kUntilThere);
+  return PostIndexTerm(static_cast<uint8_t>(page->level + 1), separator, right.id(), PostRetry::kUntilPosted);
 }
 
 Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) {
@@ -178,7 +178,7 @@ Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) 
   return Status::Ok();
 }
 
-Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId child, Insistence insistence) {
+Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId child, PostRetry retry) {
   Owned<IndexTermDelta> term;
   do {
     const PageView parent = Descend(level, Target(separator, Side::kAt));
@@ -193,10 +193,10 @@ Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId c
     if (!DEUT_CAS_FAILS("bwtree.post.cas") && pages_.Replace(parent.id, parent.head(), term.get())) {
       const IndexTermDelta* const installed = term.release();
       CountPublished(installed->bytes());
-      if (insistence == Insistence::kOnce) helped_splits_.fetch_add(1, std::memory_order_relaxed);
+      if (retry == PostRetry::kOnce) helped_splits_.fetch_add(1, std::memory_order_relaxed);
       return NeedsConsolidation(installed) ? Consolidate(parent.id, installed) : Status::Ok();
     }
-  } while (insistence == Insistence::kUntilThere);
+  } while (retry == PostRetry::kUntilPosted);
   return Status::Ok();
 }
 

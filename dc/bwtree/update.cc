@@ -20,14 +20,14 @@ static_assert(3 * kMaxUnsplitBytes < kMaxPayloadBytes);
 // Deltas of a page lie together, and the heap sees few allocations. A new allocation reserves room for about as many
 // deltas as the chain has now, and for at most the number that will come before the next consolidation. So pages that
 // are updated once waste little.
-constexpr size_t kMostRoom = 7;
+constexpr size_t kMaxReservedDeltas = 7;
 // A larger delta gets an allocation of its own.
-constexpr size_t kMaxRoomyBytes = 1024;
+constexpr size_t kMaxBytesWithRoom = 1024;
 
 size_t RoomBehind(const Node* head, size_t data_bytes, size_t chain_limit) {
   const size_t length = size_t{head->chain_length} + 1;
-  if (data_bytes > kMaxRoomyBytes || length >= chain_limit) return 0;
-  return std::min({length, kMostRoom, chain_limit - length});
+  if (data_bytes > kMaxBytesWithRoom || length >= chain_limit) return 0;
+  return std::min({length, kMaxReservedDeltas, chain_limit - length});
 }
 
 }  // namespace
@@ -88,10 +88,10 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
                            ImageBytes(page.id) < kMaxUnsplitBytes;
       if (MustConsolidate(head) && !blindly) {
         if (IsStub(head)) return Outcome::kNotLoaded;
-        if (ChainBytes(head) > kMaxUnsplitBytes && !MayRestructure()) return Outcome::kHeld;
+        if (ChainBytes(head) > kMaxUnsplitBytes && !MayRestructure()) return Outcome::kGateClosed;
         // The delta stays owned here: the new base contains a copy of it.
         bool won = false;
-        DEUT_RETURN_IF_ERROR(ReplaceByHalves(page.id, head, BuildConsolidated(delta.get()), &won));
+        DEUT_RETURN_IF_ERROR(ReplaceAndSplitIfLarge(page.id, head, BuildConsolidated(delta.get()), &won));
         if (won) return Outcome::kApplied;
       } else {
         DEUT_POINT("bwtree.update.before_cas");

@@ -92,7 +92,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   const MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(environment_.store.fatal());
   // Ids that are freed after this point may be named by images of this checkpoint; they wait for the next one.
-  const uint32_t freed = environment_.trees.pages.TakeFreed();
+  const uint32_t freed = environment_.trees.pages.TakeLimboIds();
   Snapshot snapshot;
   if (!DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
   Status status;
@@ -135,11 +135,11 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   std::vector<uint64_t>().swap(snapshot.pages);
   snapshot_bytes_.store(0, std::memory_order_relaxed);
   if (!status.ok()) {
-    environment_.trees.pages.ReturnFreed(freed);
+    environment_.trees.pages.ReturnLimboIds(freed);
     return status;
   }
   const Position previous = std::exchange(newest_, snapshot.position);
-  environment_.trees.pages.ReuseFreed(freed);
+  environment_.trees.pages.ReuseLimboIds(freed);
   taken_.fetch_add(1, std::memory_order_relaxed);
   // Files that could not be removed are removed the next time, unless the store has failed.
   (void)environment_.store.RemoveDeadSegments(set_->oldest_kept());

@@ -257,7 +257,7 @@ Status RecoverTables(Runtime& runtime, const std::string& directory, const std::
   SegmentStore& store = *environment.images;
   // The roots are named first, so that no other page can name them.
   for (const RecoveredTable& table : recovered) {
-    if (table.root != kNoPage && !pages.Name(table.root)) {
+    if (table.root != kNoPage && !pages.MarkNamed(table.root)) {
       return DEUT_ERROR(kCorruption, "page ", table.root.value, " is the root of two tables");
     }
   }
@@ -277,7 +277,7 @@ Status RecoverTables(Runtime& runtime, const std::string& directory, const std::
   }
   for (uint32_t number = 1; number <= last_page.value; ++number) {
     const PageId id(number);
-    if (pages.TakeName(id) || !pages.HasImage(id)) continue;
+    if (pages.TestAndClearNamed(id) || !pages.HasImage(id)) continue;
     const ImageParts unnamed = pages.RestoreUnnamed(id, environment.domain);
     for (const PageAddress part : unnamed.all()) store.MarkDead(part);
   }

@@ -31,7 +31,7 @@ class LoadPoolTest : public ::testing::Test {
   }
   size_t NotInMemory() {
     size_t count = 0;
-    for (const std::string& key : keys_) count += t_.tree().NotLoaded(Target(key, Side::kAt), true, 0).size();
+    for (const std::string& key : keys_) count += t_.tree().FindUnloadedLeaves(Target(key, Side::kAt), true, 0).size();
     return count;
   }
   void WaitForHeld(size_t count) {

@@ -40,7 +40,7 @@ class PageEvictor::Sweep final : public PageVisitor {
       if (!rest_) rest_.emplace(page.high);
       return;
     }
-    if (pages_.TakeTouch(page.id)) return;
+    if (pages_.TestAndClearUsed(page.id)) return;
     if (IsClean(head)) {
       evicted_ += tree_.Evict(page) ? 1 : 0;
       return;

@@ -81,8 +81,8 @@ class PageEvictorTest : public ::testing::Test, public TableList {
   }
 
   bool InMemory(PageId leaf) { return t_.HeadOf(leaf) != nullptr; }
-  void ForgetTouches() {
-    for (const PageId leaf : t_.Pages(0)) t_.pages().TakeTouch(leaf);
+  void ClearUsedMarks() {
+    for (const PageId leaf : t_.Pages(0)) t_.pages().TestAndClearUsed(leaf);
   }
 
   StoredTree t_;
@@ -121,13 +121,13 @@ TEST_F(PageEvictorTest, BelowTheHighMarkNoPageIsEvicted) {
 
 TEST_F(PageEvictorTest, PagesThatWereUsedHaveASecondChance) {
   t_.FillSettled(400);
-  ForgetTouches();
+  ClearUsedMarks();
   const std::vector<PageId> leaves = t_.Pages(0);
   ASSERT_GT(leaves.size(), 30u);
   std::vector<PageId> hot;
   for (size_t i = 0; i < leaves.size(); i += 3) {
     hot.push_back(leaves[i]);
-    t_.pages().Touch(leaves[i]);
+    t_.pages().MarkUsed(leaves[i]);
   }
   Start();
   SwapOut(leaves.size() - hot.size());
@@ -148,10 +148,10 @@ TEST_F(PageEvictorTest, PagesThatWereUsedHaveASecondChanceAlsoWhenTheirNeighbour
     t_.Put(i, StoredTree::kValue);
     ASSERT_FALSE(IsClean(t_.HeadOf(cold.back())));
   }
-  ForgetTouches();
+  ClearUsedMarks();
   const std::vector<PageId> leaves = t_.Pages(0);
   for (const PageId leaf : leaves) {
-    if (std::find(cold.begin(), cold.end(), leaf) == cold.end()) t_.pages().Touch(leaf);
+    if (std::find(cold.begin(), cold.end(), leaf) == cold.end()) t_.pages().MarkUsed(leaf);
   }
   Start();
   SwapOut(cold.size());
@@ -167,8 +167,8 @@ TEST_F(PageEvictorTest, ChangedPagesThatWereUsedAreNotWrittenYet) {
   const PageId hot = t_.LeafOf(20);
   t_.Put(20, "changed");
   const PageAddress image = t_.ImageOf(hot).newest();
-  ForgetTouches();
-  t_.pages().Touch(hot);
+  ClearUsedMarks();
+  t_.pages().MarkUsed(hot);
   Start();
   SwapOut(leaves.size() - 1);
   EXPECT_TRUE(InMemory(hot));
@@ -190,7 +190,7 @@ TEST_F(PageEvictorTest, APageWithAllItsPartsUsedIsLoadedAndWrittenAsAWhole) {
   ASSERT_TRUE(t_.Evict(leaf));
   t_.Put(20, "the last straw");
   ASSERT_TRUE(IsStub(t_.HeadOf(leaf)));
-  ForgetTouches();
+  ClearUsedMarks();
   Start();
   SwapOut(t_.Pages(0).size());
   EXPECT_FALSE(InMemory(leaf));
@@ -211,7 +211,7 @@ TEST_F(PageEvictorTest, PagesLoadedToBeWrittenAreEvictedBeforeMoreAreLoaded) {
     t_.Flush(/*leaves_only=*/true);
   }
   update_all("again");
-  ForgetTouches();
+  ClearUsedMarks();
   const uint64_t before = t_.tree().statistics().bytes;
   std::atomic<uint64_t> highest{0};
   testing::SetPointHandler([&](std::string_view point) {
@@ -285,7 +285,7 @@ class StoppedEvictorTest : public PageEvictorTest {
  protected:
   void StopAt(uint64_t bytes) {
     t_.FillSettled(200);
-    ForgetTouches();
+    ClearUsedMarks();
     Start();
     // The evictor once had nothing to evict; it forgets that when there is free memory.
     tables_.store(&no_tables_);
@@ -387,7 +387,7 @@ TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedSomeThreadsProceedAfterEachAttempt
 TEST_F(PageEvictorTest, AFullDiskExhaustsMemoryUntilThereIsSpace) {
   t_.FillSettled(200);
   for (uint64_t i = 0; i < 200; ++i) t_.Put(i, "changed");
-  ForgetTouches();
+  ClearUsedMarks();
   t_.disk().AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskWrite});
   Start();
   SayUsed(kBudget + 1);
@@ -407,7 +407,7 @@ TEST_F(PageEvictorTest, AFullDiskExhaustsMemoryUntilThereIsSpace) {
 TEST_F(PageEvictorTest, AFailedWriteIsToldAndNothingIsLostInMemory) {
   t_.FillSettled(200);
   for (uint64_t i = 0; i < 200; ++i) t_.Put(i, "changed");
-  ForgetTouches();
+  ClearUsedMarks();
   t_.disk().AddFault({.kinds = kDiskWrite, .count = 1});
   Start();
   SayUsed(kBudget + 1);
@@ -422,7 +422,7 @@ TEST_F(PageEvictorTest, AFailedWriteIsToldAndNothingIsLostInMemory) {
 
 TEST_F(PageEvictorTest, TablesThatAreGoneArePassedBy) {
   t_.FillSettled(200);
-  ForgetTouches();
+  ClearUsedMarks();
   const std::vector<TableId> with_others{TableId(1), StoredTree::kTable, TableId(99)};
   const std::vector<TableId> others{TableId(1), TableId(99)};
   tables_.store(&with_others);

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBytesPerLook = 64 << 10;
 
 // Number of updates whose cache misses overlap: about as many as a processor has in flight at once.
-constexpr size_t kUpdatesAtOnce = BwTree::kPlacesAtOnce;
+constexpr size_t kUpdatesAtOnce = BwTree::kMaxPlacesPerCall;
 
 // A run of at least kUpdatesToShare updates is shared with helpers, which take some tens of microseconds to wake.
 // kUpdatesPerPiece updates are one piece of work, of about a hundred microseconds.
@@ -27,7 +27,7 @@ constexpr size_t kUpdatesPerPiece = 64;
 constexpr size_t kUpdatesListed = SupersededUpdates::kMost;
 
 // Pause between two checks whether a page that has grown too large may be split again.
-constexpr Duration kHeldPause = std::chrono::microseconds(100);
+constexpr Duration kGateClosedPause = std::chrono::microseconds(100);
 
 bool IsUpdate(const LogEntryView& entry) {
   return entry.kind == LogEntryKind::kPut || entry.kind == LogEntryKind::kDelete;
@@ -131,7 +131,7 @@ Result<size_t> RecordOperations::ApplyAtOnce(std::span<const LogEntryView> updat
   std::array<BwTree::Place, kUpdatesAtOnce> places;
   for (size_t i = 0; i < updates.size(); ++i) keys[i] = updates[i].key;
   tree->FindPlaces(std::span(keys).first(updates.size()), places.data());
-  for (size_t i = 0; i < updates.size(); ++i) tree->FetchRoom(places[i]);
+  for (size_t i = 0; i < updates.size(); ++i) tree->PrefetchRoom(places[i]);
   size_t applied = 0;
   size_t duplicates = 0;
   while (applied + duplicates < updates.size()) {
@@ -140,7 +140,7 @@ Result<size_t> RecordOperations::ApplyAtOnce(std::span<const LogEntryView> updat
     DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
                                                              ? tree->Put(entry.key, entry.value, entry.version(), place)
                                                              : tree->Delete(entry.key, entry.version(), place));
-    if (outcome == BwTree::Outcome::kNotLoaded || outcome == BwTree::Outcome::kHeld) break;
+    if (outcome == BwTree::Outcome::kNotLoaded || outcome == BwTree::Outcome::kGateClosed) break;
     ++(outcome == BwTree::Outcome::kApplied ? applied : duplicates);
   }
   applied_.Add(applied);
@@ -178,7 +178,7 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
   BwTree::Place place;
   bool told = false;  // the loader has already reported that the page cannot be read
   for (;;) {
-    bool held = false;
+    bool gate_closed = false;
     {
       const ReclamationDomain::Guard guard(domain_);
       const TableRegistry::Found found = tables_.Find(entry.table);
@@ -191,12 +191,12 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
       DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome,
                             entry.kind == LogEntryKind::kPut ? tree.Put(entry.key, entry.value, entry.version(), place)
                                                              : tree.Delete(entry.key, entry.version(), place));
-      held = outcome == BwTree::Outcome::kHeld;
-      if (!held && outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
+      gate_closed = outcome == BwTree::Outcome::kGateClosed;
+      if (!gate_closed && outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
     }
-    if (held) {
+    if (gate_closed) {
       DEUT_POINT("record_ops.update.held");
-      runtime_.SleepUntil(runtime_.Now() + kHeldPause);
+      runtime_.SleepUntil(runtime_.Now() + kGateClosedPause);
       continue;
     }
     // A page is far larger than the update. The check in ApplyUpdates counts only the update, so a load checks the

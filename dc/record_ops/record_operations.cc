@@ -181,7 +181,7 @@ void RecordOperations::TryReadAtOnce(std::span<PointRead> reads) {
     lookups[i].first = tree;
     if (tree != nullptr) lookups[i].second = tree->BeginRead(reads[i].key);
   }
-  for (int step = 0; step < BwTree::kContinueReads; ++step) {
+  for (int step = 0; step < BwTree::kReadSteps; ++step) {
     for (auto& [tree, lookup] : lookups) {
       if (tree != nullptr) tree->ContinueRead(&lookup);
     }
@@ -287,7 +287,7 @@ Status RecordOperations::LoadForScan(TableId table, Direction direction, const S
       const ReclamationDomain::Guard guard(domain_);
       const TableRegistry::Found found = tables_.Find(table);
       if (found.table == nullptr) return NoSuchTable(table);
-      lows = found.table->tree->NotLoaded(wanted, ascending, pages_ahead);
+      lows = found.table->tree->FindUnloadedLeaves(wanted, ascending, pages_ahead);
     }
     // The scan does not reach the leaves beyond its end.
     if (ascending && !cursor.high.empty()) {

@@ -61,7 +61,7 @@ Status TreeWalk::Read(const NamedPage& named, PageId parent, PageLoad* load) {
     return DEUT_ERROR(kCorruption, where, "it says that it is of table ", load->table.value, ", and page ",
                       parent.value, " of table ", table_.value, " names it");
   }
-  if (const char* what = Contradiction(*load->page, named)) return DEUT_ERROR(kCorruption, where, what);
+  if (const char* what = DescribeMismatch(*load->page, named)) return DEUT_ERROR(kCorruption, where, what);
   return Status::Ok();
 }
 

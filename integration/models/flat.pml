@@ -368,7 +368,7 @@ lost:
 #else
 #define MAY_SPLIT !was_split
 #endif
-  :: atomic { MAY_SPLIT ->  // code: dc/bwtree/split.cc BwTree::SplitIfLarge, BwTree::ReplaceByHalves, BwTree::SplitRoot, BuildHalf
+  :: atomic { MAY_SPLIT ->  // code: dc/bwtree/split.cc BwTree::SplitIfLarge, BwTree::ReplaceAndSplitIfLarge, BwTree::SplitRoot, BuildHalf
        was_split = 1;
        head_changed = 1;
 #if defined(OMIT_X1_split_copies_flat)
