@@ -60,7 +60,7 @@
 #include "dc/bwtree/page_load.h"
 #include "dc/bwtree/page_visitor.h"
 #include "dc/bwtree/scan_cursor.h"
-#include "dc/bwtree/structure_gate.h"
+#include "dc/bwtree/smo_gate.h"
 #include "dc/page_store/segment_store.h"
 #include "protocol/record_batch.h"
 
@@ -73,7 +73,7 @@ struct BwTreeEnvironment {
   // The consolidation timestamp C of rule X1.
   const std::atomic<uint64_t>& consolidation_timestamp;
   // Null: no gate; it counts as always open.
-  const StructureGate* gate = nullptr;
+  const SmoGate* gate = nullptr;
   // The store that holds the images; null: the tree has no images.
   SegmentStore* images = nullptr;
 };
@@ -317,7 +317,7 @@ class BwTree {
   MappingTable& pages_;
   ReclamationDomain& domain_;
   const std::atomic<uint64_t>& consolidation_timestamp_;
-  const StructureGate* const gate_;
+  const SmoGate* const gate_;
   SegmentStore* const images_;
   const BwTreeOptions options_;
   const TableId table_;

@@ -23,8 +23,8 @@
 // Rule X1: the new page gets the larger of both flat timestamps. Either that is below the consolidation timestamp, or
 // both are equal. So every update at or below it was already applied to its page, and a later update with such a
 // timestamp is a duplicate.
-// A checkpoint never sees a merge half done: a merge begins only while the structure gate is open, and ends inside
-// the guard in which it began (structure_gate.h). P is written after L (page_flusher.h): to ensure this, P is made
+// A checkpoint never sees a merge half done: a merge begins only while the SMO gate is open, and ends inside
+// the guard in which it began (smo_gate.h). P is written after L (page_flusher.h): to ensure this, P is made
 // dirty after L has changed.
 #include <memory>
 #include <utility>

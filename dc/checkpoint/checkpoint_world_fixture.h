@@ -18,7 +18,7 @@
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/mapping_table.h"
-#include "dc/bwtree/structure_gate.h"
+#include "dc/bwtree/smo_gate.h"
 #include "dc/checkpoint/checkpointer.h"
 #include "dc/checkpoint/recovery.h"
 #include "dc/page_cache/page_loader.h"
@@ -40,7 +40,7 @@ class CheckpointLife {
   const std::unique_ptr<SegmentStore> store;
   const std::unique_ptr<MappingTable> pages;
   ReclamationDomain domain;
-  StructureGate gate;
+  SmoGate gate;
   std::atomic<uint64_t> consolidation{0};
   TableRegistry tables;
   PageLoader loader;

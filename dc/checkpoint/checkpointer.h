@@ -62,7 +62,7 @@ struct CheckpointEnvironment {
   DcId dc;
   DcIncarnation incarnation;
   BwTreeEnvironment trees;
-  StructureGate& gate;
+  SmoGate& gate;
   TableRegistry& tables;
   SegmentStore& store;
   PageLoader& loader;

@@ -33,7 +33,7 @@
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/mapping_table.h"
-#include "dc/bwtree/structure_gate.h"
+#include "dc/bwtree/smo_gate.h"
 #include "dc/checkpoint/checkpointer.h"
 #include "dc/checkpoint/recovery.h"
 #include "dc/cleaner/segment_cleaner.h"
@@ -225,7 +225,7 @@ class RecordOperations {
   const Position recovered_;
   const CheckpointNumber oldest_kept_;
   RecoveryFigures recovery_;
-  StructureGate gate_;
+  SmoGate gate_;
   std::atomic<uint64_t> consolidation_timestamp_{0};
   // Order of destruction. The domain ends after the live trees. It frees dropped trees and page ids, and its garbage
   // marks parts dead. So it ends before the reaper, the mapping table and the store.

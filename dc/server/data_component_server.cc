@@ -328,7 +328,7 @@ void DataComponentServer::CloseLogStream(const Status& reason) {
 
 // HOT PATH: no lock, no system call; allocates only what the answers' buffers still need.
 void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
-  const CallPhases::Call call(submits_);
+  const CallGracePeriod::Call call(submits_);
   std::optional<Fencing::Admission> admission;
   Sender admitted;
   while (!requests.empty()) {

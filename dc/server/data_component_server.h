@@ -34,7 +34,7 @@
 #include "dc/record_ops/record_operations.h"
 #include "dc/server/applied_position.h"
 #include "dc/server/apply_stream.h"
-#include "dc/server/call_phases.h"
+#include "dc/server/call_grace_period.h"
 #include "dc/server/checkpoint_driver.h"
 #include "dc/server/fencing.h"
 #include "dc/server/miss_pool.h"
@@ -138,7 +138,7 @@ class DataComponentServer final : public DataComponent {
   Fencing fencing_;
   AppliedPosition applied_;
   const ApplyEnvironment apply_environment_;
-  CallPhases submits_;
+  CallGracePeriod submits_;
 
   CheckpointDriver checkpoints_;  // its thread uses the members above
   Mutex mutex_;                   // held by Hello and by opening log streams

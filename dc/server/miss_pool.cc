@@ -5,7 +5,7 @@
 
 namespace deut::dc {
 
-MissPool::MissPool(Runtime& runtime, CallPhases& calls, int threads, std::function<void(DataRequest*)> answer)
+MissPool::MissPool(Runtime& runtime, CallGracePeriod& calls, int threads, std::function<void(DataRequest*)> answer)
     : runtime_(runtime), calls_(calls), answer_(std::move(answer)), mutex_(runtime) {
   for (int i = 0; i < threads; ++i) threads_.push_back(runtime.StartThread("dc-miss", [this] { Work(); }));
 }
@@ -32,7 +32,7 @@ void MissPool::Remove(DataRequest* request) {
 
 void MissPool::Work() {
   for (;;) {
-    std::optional<CallPhases::Call> call;
+    std::optional<CallGracePeriod::Call> call;
     DataRequest* request = nullptr;
     {
       const MutexLock lock(mutex_);

@@ -4,7 +4,7 @@
 // States of a request: queued -> running -> answered, or removed while queued (Remove). The queue has a mutex,
 // because every request here is about to wait for the disk; requests that memory can answer never come here.
 // Abandon (data_component.h): a request that Remove finds is no longer touched. A request that it does not find is
-// running or answered. A worker takes its request off the queue inside a call of CallPhases, so a thread that waits
+// running or answered. A worker takes its request off the queue inside a CallGracePeriod::Call, so a thread that waits
 // for the running calls also waits for the worker.
 // Thread-safety: all methods from any thread. Ownership: owns its threads; the caller owns the requests.
 #ifndef DC_SERVER_MISS_POOL_H_
@@ -17,7 +17,7 @@
 
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "dc/server/call_phases.h"
+#include "dc/server/call_grace_period.h"
 #include "protocol/data_component.h"
 
 namespace deut::dc {
@@ -25,7 +25,7 @@ namespace deut::dc {
 class MissPool {
  public:
   // `answer` answers a request, and may block.
-  MissPool(Runtime& runtime, CallPhases& calls, int threads, std::function<void(DataRequest*)> answer);
+  MissPool(Runtime& runtime, CallGracePeriod& calls, int threads, std::function<void(DataRequest*)> answer);
   // Answers the queued requests and ends the threads. A second call does nothing. REQUIRES: no thread adds requests
   // any more.
   void Stop();
@@ -41,7 +41,7 @@ class MissPool {
   void Work();
 
   Runtime& runtime_;
-  CallPhases& calls_;
+  CallGracePeriod& calls_;
   const std::function<void(DataRequest*)> answer_;
   Mutex mutex_;
   CondVar changed_;

@@ -6,7 +6,7 @@
 
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
-#include "dc/server/call_phases.h"
+#include "dc/server/call_grace_period.h"
 #include "gtest/gtest.h"
 #include "protocol/data_component.h"
 
@@ -14,7 +14,7 @@ namespace deut::dc {
 namespace {
 
 TEST(MissPoolTest, AnswersAllThatIsQueuedAlsoWhenItEnds) {
-  CallPhases calls(RealRuntime());
+  CallGracePeriod calls(RealRuntime());
   std::vector<DataRequest> requests(200);
   std::atomic<int> answered{0};
   {
@@ -30,7 +30,7 @@ TEST(MissPoolTest, AnswersAllThatIsQueuedAlsoWhenItEnds) {
 
 // A request that blocks delays only the requests behind it that no other thread can take.
 TEST(MissPoolTest, ARequestThatWaitsForTheDiskDelaysNoOther) {
-  CallPhases calls(RealRuntime());
+  CallGracePeriod calls(RealRuntime());
   DataRequest slow;
   DataRequest quick;
   Event disk;
@@ -48,7 +48,7 @@ TEST(MissPoolTest, ARequestThatWaitsForTheDiskDelaysNoOther) {
 
 // A removed request is not touched: the thread that abandons it may free it at once.
 TEST(MissPoolTest, WhatIsRemovedWhileQueuedIsNeverAnswered) {
-  CallPhases calls(RealRuntime());
+  CallGracePeriod calls(RealRuntime());
   DataRequest first;
   DataRequest last;
   auto removed = std::make_unique<DataRequest>();

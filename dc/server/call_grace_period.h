@@ -1,13 +1,13 @@
-// CallPhases: lets a thread wait until every call that was running at some moment has ended, while new calls
-// continue. (The two-counter scheme of sleepable read-copy-update; McKenney 2006.)
+// CallGracePeriod: lets a thread wait for a grace period of calls: until every call that was running when the wait
+// began has ended, while new calls continue. (The two-counter scheme of sleepable read-copy-update; McKenney 2006.)
 //
 // States: two gates, one open (the current phase), one closed. A call enters the current phase's gate. If that gate
 // was closed meanwhile, the call retries with the new phase. WaitForRunning opens the other gate, makes it current,
 // and closes the old one. Closing waits for the calls inside.
 // Thread-safety: all methods from any thread. A call never waits: the phase changes before a gate is closed.
 // Ownership: none.
-#ifndef DC_SERVER_CALL_PHASES_H_
-#define DC_SERVER_CALL_PHASES_H_
+#ifndef DC_SERVER_CALL_GRACE_PERIOD_H_
+#define DC_SERVER_CALL_GRACE_PERIOD_H_
 
 #include <array>
 #include <atomic>
@@ -20,17 +20,17 @@
 
 namespace deut::dc {
 
-class CallPhases {
+class CallGracePeriod {
  public:
-  explicit CallPhases(Runtime& runtime) : mutex_(runtime), gates_{CallGate(runtime), CallGate(runtime)} {
+  explicit CallGracePeriod(Runtime& runtime) : mutex_(runtime), gates_{CallGate(runtime), CallGate(runtime)} {
     gates_[0].Open();
   }
 
   class Call {
    public:
-    explicit Call(CallPhases& phases) {
+    explicit Call(CallGracePeriod& grace_period) {
       do {
-        call_.emplace(phases.gates_[phases.phase_.load(std::memory_order_seq_cst) & 1]);
+        call_.emplace(grace_period.gates_[grace_period.phase_.load(std::memory_order_seq_cst) & 1]);
       } while (!call_->entered());
     }
     Call(const Call&) = delete;
@@ -58,4 +58,4 @@ class CallPhases {
 
 }  // namespace deut::dc
 
-#endif  // DC_SERVER_CALL_PHASES_H_
+#endif  // DC_SERVER_CALL_GRACE_PERIOD_H_

@@ -1,14 +1,14 @@
-// StructureGate: keeps pages from being split (or merged) while a checkpoint records which image belongs to which
-// page. So the bounds of every image are those that its parent's image states.
+// SmoGate: holds back structure modification operations (SMOs: splits and merges of pages) while a checkpoint records
+// which image belongs to which page. So the bounds of every image are those that its parent's image states.
 //
 // States: open, closed.
-// - A thread that wants to change the structure reads the gate inside its reclamation guard. If the gate is closed,
+// - A thread that is about to begin an SMO reads the gate inside its reclamation guard. If the gate is closed,
 //   the thread leaves the structure alone, and the page grows until the gate is open again. No thread waits.
 // - The thread that closes the gate waits until all guards held at that moment have ended. After that no change is
 //   half done.
 // Thread-safety: closed() from any thread; Close and Open by one thread at a time. Ownership: none.
-#ifndef DC_BWTREE_STRUCTURE_GATE_H_
-#define DC_BWTREE_STRUCTURE_GATE_H_
+#ifndef DC_BWTREE_SMO_GATE_H_
+#define DC_BWTREE_SMO_GATE_H_
 
 #include <atomic>
 
@@ -16,7 +16,7 @@
 
 namespace deut::dc {
 
-class StructureGate {
+class SmoGate {
  public:
   // REQUIRES: a guard, which the caller holds until the change is complete.
   bool closed() const { return closed_.load(std::memory_order_seq_cst) && !DEUT_OMITTED("checkpoint.gate"); }
@@ -30,4 +30,4 @@ class StructureGate {
 
 }  // namespace deut::dc
 
-#endif  // DC_BWTREE_STRUCTURE_GATE_H_
+#endif  // DC_BWTREE_SMO_GATE_H_
