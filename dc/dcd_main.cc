@@ -20,14 +20,14 @@ namespace deut::dc {
 namespace {
 
 // The minimum number of files that the page store keeps open for reading.
-constexpr uint64_t kLeastOpenFiles = 32;
+constexpr uint64_t kMinOpenFiles = 32;
 
 DaemonOptions Defaults() {
   DaemonOptions options;
   options.listen = "127.0.0.1:7702";
   options.data_dir = "dc-data";
   const SegmentStoreOptions store;
-  options.descriptors.least_files = store.max_unsynced_segments + kLeastOpenFiles;
+  options.descriptors.least_files = store.max_unsynced_segments + kMinOpenFiles;
   options.descriptors.most_files = store.max_unsynced_segments + store.max_open_files;
   options.tls.roles = {Role::kTc, Role::kAdmin};
   options.tls.files.allow_flag = "";  // dcd opens no connections

@@ -71,7 +71,7 @@ BenchStore::BenchStore(Storage& storage, const std::string& directory, uint64_t 
   RecordOperationsOptions options;
   options.memory_bytes = memory_bytes;
   options.max_pages = uint32_t{1} << 24;
-  const RecordOperations::Home home{storage, directory, DcId(1), DcIncarnation(1)};
+  const RecordOperations::Location home{storage, directory, DcId(1), DcIncarnation(1)};
   auto opened = RecordOperations::Open(RealRuntime(), home, options);
   DEUT_CHECK(opened.ok());
   operations_ = std::move(*opened);

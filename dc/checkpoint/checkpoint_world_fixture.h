@@ -36,7 +36,7 @@ class CheckpointLife {
   BwTreeEnvironment trees() { return {*pages, domain, consolidation, &gate, store.get()}; }
 
   // The members are in order of construction; they are destroyed in the opposite order.
-  const CheckpointsFound found;
+  const RecoveredCheckpoints found;
   const std::unique_ptr<SegmentStore> store;
   const std::unique_ptr<MappingTable> pages;
   ReclamationDomain domain;

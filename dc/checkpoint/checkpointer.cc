@@ -16,13 +16,13 @@ constexpr Duration kGraceStep = std::chrono::microseconds(50);
 // Longest time for which a checkpoint prevents splits while it waits for guards. After that it is retried later.
 constexpr Duration kGraceLimit = std::chrono::seconds(2);
 
-// Bound of the bytes of a checkpoint's file, without its pages. The pages take fewer bytes there than in a Snapshot.
+// Bound of the bytes of a checkpoint's file, without its pages. The pages take fewer bytes there than in a Capture.
 constexpr uint64_t kFileBytes = 128 << 10;
 
 }  // namespace
 
 // The content of the mapping table and the registry at one moment.
-struct Checkpointer::Snapshot {
+struct Checkpointer::Capture {
   struct Table {
     TableId id;
     PageId root;
@@ -63,7 +63,7 @@ class Checkpointer::Pass final : public PageVisitor {
 };
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::Create(const CheckpointEnvironment& environment,
-                                                           const CheckpointsFound& found) {
+                                                           const RecoveredCheckpoints& found) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointSet> set,
                         CheckpointSet::Open(environment.storage, environment.directory, environment.dc, found.opened));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher,
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::Create(const CheckpointEnvir
   return std::unique_ptr<Checkpointer>(new Checkpointer(environment, found, std::move(set), std::move(flusher)));
 }
 
-Checkpointer::Checkpointer(const CheckpointEnvironment& environment, const CheckpointsFound& found,
+Checkpointer::Checkpointer(const CheckpointEnvironment& environment, const RecoveredCheckpoints& found,
                            std::unique_ptr<CheckpointSet> set, std::unique_ptr<PageFlusher> flusher)
     : environment_(environment),
       mutex_(environment.runtime),
@@ -93,8 +93,8 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   DEUT_RETURN_IF_ERROR(environment_.store.fatal());
   // Ids that are freed after this point may be named by images of this checkpoint; they wait for the next one.
   const uint32_t freed = environment_.trees.pages.TakeLimboIds();
-  Snapshot snapshot;
-  if (!DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
+  Capture capture;
+  if (!DEUT_OMITTED("X6.position_first")) capture.position = applied();
   Status status;
   flusher_->SetSpaceUse(SpaceUse::kCheckpoint);
   {
@@ -107,10 +107,10 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   Status no_room;
   if (status == ErrorCode::kResourceExhausted && environment_.store.totals().dead_bytes > 0) {
     no_room = std::exchange(status, Status::Ok());
-    snapshot.position = newest_;
+    capture.position = newest_;
   }
   DEUT_POINT("checkpoint.after_pass");
-  if (DEUT_OMITTED("X6.position_first")) snapshot.position = applied();
+  if (DEUT_OMITTED("X6.position_first")) capture.position = applied();
   if (status.ok()) {
     DEUT_IN_FLIGHT("dc.checkpoint_structure");
     environment_.gate.Close();
@@ -122,23 +122,23 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
         if (status.ok()) status = WriteStructure(table);
       }
       DEUT_POINT("checkpoint.before_snapshot");
-      // This precedes the snapshot: a part that dies after it is kept for this checkpoint (segment_store.h).
+      // This precedes the capture: a part that dies after it is kept for this checkpoint (segment_store.h).
       environment_.store.BeginCheckpoint(set_->next());
-      if (status.ok()) TakeSnapshot(&snapshot);
+      if (status.ok()) CaptureImages(&capture);
     }
     environment_.gate.Open();
   }
   if (status.ok()) {
-    environment_.store.ReserveForCheckpoint(kFileBytes + snapshot.pages.size() * sizeof(uint64_t));
-    status = WriteFile(snapshot);
+    environment_.store.ReserveForCheckpoint(kFileBytes + capture.pages.size() * sizeof(uint64_t));
+    status = WriteFile(capture);
   }
-  std::vector<uint64_t>().swap(snapshot.pages);
-  snapshot_bytes_.store(0, std::memory_order_relaxed);
+  std::vector<uint64_t>().swap(capture.pages);
+  capture_bytes_.store(0, std::memory_order_relaxed);
   if (!status.ok()) {
     environment_.trees.pages.ReturnLimboIds(freed);
     return status;
   }
-  const Position previous = std::exchange(newest_, snapshot.position);
+  const Position previous = std::exchange(newest_, capture.position);
   environment_.trees.pages.ReuseLimboIds(freed);
   taken_.fetch_add(1, std::memory_order_relaxed);
   // Files that could not be removed are removed the next time, unless the store has failed.
@@ -150,7 +150,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   if (record_kept && !DEUT_OMITTED("S2.record_kept")) DEUT_RETURN_IF_ERROR(record_kept(set_->oldest_kept()));
   {
     const MutexLock stable_lock(stable_mutex_);
-    stable_ = set_->oldest_kept() == set_->newest() ? snapshot.position : previous;
+    stable_ = set_->oldest_kept() == set_->newest() ? capture.position : previous;
   }
   return no_room;
 }
@@ -230,54 +230,54 @@ Status Checkpointer::WaitForGuards() {
   }
 }
 
-void Checkpointer::TakeSnapshot(Snapshot* snapshot) {
+void Checkpointer::CaptureImages(Capture* capture) {
   const MappingTable& pages = environment_.trees.pages;
   const ReclamationDomain::Guard guard(environment_.trees.domain);
   const TableRegistry::Snapshot& tables = environment_.tables.snapshot();
   for (const Table* table : tables.live) {
-    snapshot->tables.push_back(Snapshot::Table{table->id, table->tree->root(), table->name});
+    capture->tables.push_back(Capture::Table{table->id, table->tree->root(), table->name});
   }
   for (const DroppedIds::Run run : tables.dropped.runs()) {
-    snapshot->tables.push_back(Snapshot::Table{TableId(run.first), kNoPage, {}, run.last - run.first});
+    capture->tables.push_back(Capture::Table{TableId(run.first), kNoPage, {}, run.last - run.first});
   }
-  std::sort(snapshot->tables.begin(), snapshot->tables.end(),
-            [](const Snapshot::Table& a, const Snapshot::Table& b) { return a.id < b.id; });
+  std::sort(capture->tables.begin(), capture->tables.end(),
+            [](const Capture::Table& a, const Capture::Table& b) { return a.id < b.id; });
   const uint64_t last = pages.last_id();
   for (uint64_t number = 1; number <= last; ++number) {
     const PageId id(static_cast<uint32_t>(number));
     if (!pages.HasImage(id)) continue;
     const ImageParts parts = pages.Image(id);
     if (parts.empty()) continue;
-    snapshot->pages.push_back((number << 8) | parts.count());
-    for (const PageAddress part : parts.all()) snapshot->pages.push_back(part.raw());
+    capture->pages.push_back((number << 8) | parts.count());
+    for (const PageAddress part : parts.all()) capture->pages.push_back(part.raw());
   }
-  snapshot->next_page = PageId(static_cast<uint32_t>(last + 1));
-  snapshot_bytes_.store(snapshot->pages.capacity() * sizeof(uint64_t), std::memory_order_relaxed);
+  capture->next_page = PageId(static_cast<uint32_t>(last + 1));
+  capture_bytes_.store(capture->pages.capacity() * sizeof(uint64_t), std::memory_order_relaxed);
 }
 
-Status Checkpointer::WriteFile(const Snapshot& snapshot) {
+Status Checkpointer::WriteFile(const Capture& capture) {
   DEUT_IN_FLIGHT("dc.checkpoint_file");
   CheckpointHead head;
   head.number = set_->next();
   head.dc = environment_.dc;
   head.incarnation = environment_.incarnation;
-  head.position = snapshot.position;
+  head.position = capture.position;
   // The previous checkpoint is kept, too. If there is none, this one alone determines the stable position.
-  head.stable = set_->newest().value != 0 ? newest_ : snapshot.position;
-  head.next_page = snapshot.next_page;
+  head.stable = set_->newest().value != 0 ? newest_ : capture.position;
+  head.next_page = capture.next_page;
   DEUT_ASSIGN_OR_RETURN(const std::vector<SegmentExtent> segments, environment_.store.SyncAll(head.number));
   head.next_segment = environment_.store.next_segment();
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
                         CheckpointWriter::Create(environment_.storage, environment_.directory, head));
-  for (const Snapshot::Table& table : snapshot.tables) {
+  for (const Capture::Table& table : capture.tables) {
     DEUT_RETURN_IF_ERROR(writer->AddTable(CheckpointTable{table.id, table.root, table.name, table.dropped_ids_behind}));
   }
   for (const SegmentExtent& segment : segments) DEUT_RETURN_IF_ERROR(writer->AddSegment(segment));
   std::vector<PageAddress> parts;
-  for (size_t i = 0; i < snapshot.pages.size(); i += 1 + parts.size()) {
-    parts.assign(snapshot.pages[i] & 0xff, PageAddress());
-    for (size_t n = 0; n < parts.size(); ++n) parts[n] = PageAddress::FromRaw(snapshot.pages[i + 1 + n]);
-    DEUT_RETURN_IF_ERROR(writer->AddPage(PageId(static_cast<uint32_t>(snapshot.pages[i] >> 8)), parts));
+  for (size_t i = 0; i < capture.pages.size(); i += 1 + parts.size()) {
+    parts.assign(capture.pages[i] & 0xff, PageAddress());
+    for (size_t n = 0; n < parts.size(); ++n) parts[n] = PageAddress::FromRaw(capture.pages[i + 1 + n]);
+    DEUT_RETURN_IF_ERROR(writer->AddPage(PageId(static_cast<uint32_t>(capture.pages[i] >> 8)), parts));
   }
   return set_->Complete(std::move(writer));
 }

@@ -9,13 +9,13 @@
 //               the checkpoint
 //   4           inner pages that have changed since 2 are written, after those of their children whose bounds have
 //               changed
-//   5 snapshot  records the parts of each page, and the tables. Every leaf's image has the bounds that its parent's
+//   5 capture   records the parts of each page, and the tables. Every leaf's image has the bounds that its parent's
 //               image states
 //   6           the gate is opened
 //   7 durable   segments are synced; the checkpoint is written, synced, read back, verified, renamed
 //   8           the checkpoint before the previous one is removed, and dead segments; ids that were freed before 1
 //               may be used again
-// Why every image in the snapshot contains all updates up to P:
+// Why every image in the capture contains all updates up to P:
 // - The pass writes each page that it visits with all its updates at that moment.
 // - A page that was split off and has no image is written before the page that names it.
 // - A page that was split off, has an image, and is not yet named by its parent is also visited (BwTree::VisitPages).
@@ -71,22 +71,22 @@ struct CheckpointEnvironment {
 };
 
 // The checkpoints with which this incarnation began.
-struct CheckpointsFound {
+struct RecoveredCheckpoints {
   CheckpointNumber opened;
   Position position;  // position of `opened`
   // The position that the checkpoint before `opened` also contains, if it exists: a later start may have to fall back
   // to it.
   Position stable;
-  // The oldest checkpoint to which a later start may fall back (RecoveryOptions::at_least).
+  // The oldest checkpoint to which a later start may fall back (RecoveryOptions::oldest_required).
   CheckpointNumber oldest_kept = {};
 };
 
 class Checkpointer {
  public:
   static Result<std::unique_ptr<Checkpointer>> Create(const CheckpointEnvironment& environment,
-                                                      const CheckpointsFound& found);
+                                                      const RecoveredCheckpoints& found);
 
-  // Makes durable that a checkpoint of this number, or a later one, was completed (RecoveryOptions::at_least).
+  // Makes durable that a checkpoint of this number, or a later one, was completed (RecoveryOptions::oldest_required).
   using RecordKept = std::function<Status(CheckpointNumber oldest_kept)>;
   // Takes a checkpoint now. `applied` returns the position up to which every update is in the trees. `record_kept` is
   // called once the checkpoint is complete, before its positions are told; if it fails, the stable position does not
@@ -96,14 +96,14 @@ class Checkpointer {
   // The position that survives every crash, even if the newest checkpoint cannot be read (S2).
   Position stable() const;
   uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
-  // Memory of the running checkpoint's snapshot.
-  uint64_t snapshot_bytes() const { return snapshot_bytes_.load(std::memory_order_relaxed); }
+  // Memory of the running checkpoint's capture.
+  uint64_t capture_bytes() const { return capture_bytes_.load(std::memory_order_relaxed); }
 
  private:
   class Pass;
-  struct Snapshot;
+  struct Capture;
 
-  Checkpointer(const CheckpointEnvironment& environment, const CheckpointsFound& found,
+  Checkpointer(const CheckpointEnvironment& environment, const RecoveredCheckpoints& found,
                std::unique_ptr<CheckpointSet> set, std::unique_ptr<PageFlusher> flusher);
 
   Status WritePages(TableId table) DEUT_REQUIRES(mutex_);
@@ -112,8 +112,8 @@ class Checkpointer {
   // Waits for the guards held now. RESOURCE_EXHAUSTED: they did not end within kGraceLimit, the longest time without
   // splits.
   Status WaitForGuards();
-  void TakeSnapshot(Snapshot* snapshot);
-  Status WriteFile(const Snapshot& snapshot) DEUT_REQUIRES(mutex_);
+  void CaptureImages(Capture* capture);
+  Status WriteFile(const Capture& capture) DEUT_REQUIRES(mutex_);
 
   const CheckpointEnvironment environment_;
   Mutex mutex_;
@@ -123,7 +123,7 @@ class Checkpointer {
   mutable Mutex stable_mutex_;
   Position stable_ DEUT_GUARDED_BY(stable_mutex_);
   std::atomic<uint64_t> taken_{0};
-  std::atomic<uint64_t> snapshot_bytes_{0};
+  std::atomic<uint64_t> capture_bytes_{0};
 };
 
 }  // namespace deut::dc

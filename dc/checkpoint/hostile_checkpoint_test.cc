@@ -80,7 +80,7 @@ class HostileCheckpointTest : public ::testing::Test {
     appender_.reset();
     store_.reset();
     const std::vector<std::string> before = *storage_->List("/pages");
-    const RecordOperations::Home home{*storage_, "/pages", kDc, DcIncarnation(2)};
+    const RecordOperations::Location home{*storage_, "/pages", kDc, DcIncarnation(2)};
     const Status status = RecordOperations::Open(RealRuntime(), home, RecordOperationsOptions()).status();
     EXPECT_EQ(*storage_->List("/pages"), before);
     return status;

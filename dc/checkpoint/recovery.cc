@@ -38,7 +38,7 @@ class Reading final : public CheckpointVisitor {
       progress_->segments_checked = 0;
       progress_->checkpoint = head.number.value;
     }
-    out_.found = CheckpointsFound{head.number, head.position, head.stable};
+    out_.found = RecoveredCheckpoints{head.number, head.position, head.stable};
     DEUT_ASSIGN_OR_RETURN(out_.pages, MappingTable::Create(options_.max_pages));
     if (head.next_page.value > uint64_t{options_.max_pages} + 1) {
       return DEUT_ERROR(kResourceExhausted, "the checkpoint has ", head.next_page.value - 1, " page ids, the limit is ",
@@ -191,10 +191,10 @@ Status Refusal(const std::string& directory, std::string_view why) {
                     directory, " with its redo log; `deut dc verify` lists all that is damaged there");
 }
 
-// Returns the checkpoints from number `at_least` on, newest first. Without this check, a folder that has lost them
-// would be taken for a new one, and the content of its segments would be removed as left over.
+// Returns the checkpoints from number `oldest_required` on, newest first. Without this check, a folder that has lost
+// them would be taken for a new one, and the content of its segments would be removed as left over.
 Result<std::vector<CheckpointNumber>> FindFrom(Storage& storage, const std::string& directory,
-                                               CheckpointNumber at_least) {
+                                               CheckpointNumber oldest_required) {
   DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(directory));
   std::vector<CheckpointNumber> numbers;
   if (exists) {
@@ -202,11 +202,11 @@ Result<std::vector<CheckpointNumber>> FindFrom(Storage& storage, const std::stri
   }
   std::string older;
   for (const CheckpointNumber number : numbers) {
-    if (number < at_least) ConcatTo(&older, older.empty() ? ", only the older " : ", ", CheckpointName(number));
+    if (number < oldest_required) ConcatTo(&older, older.empty() ? ", only the older " : ", ", CheckpointName(number));
   }
-  std::erase_if(numbers, [&](CheckpointNumber number) { return number < at_least; });
-  if (!numbers.empty() || at_least.value == 0) return numbers;
-  return Refusal(directory, Concat(directory, "/", CheckpointName(at_least),
+  std::erase_if(numbers, [&](CheckpointNumber number) { return number < oldest_required; });
+  if (!numbers.empty() || oldest_required.value == 0) return numbers;
+  return Refusal(directory, Concat(directory, "/", CheckpointName(oldest_required),
                                    " or a later checkpoint is missing: dc_state says that it was completed",
                                    exists ? "" : ", and the folder itself is not there", older));
 }
@@ -217,7 +217,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
                                     const RecoveryOptions& options) {
   DEUT_ASSIGN_OR_RETURN(
       const std::vector<CheckpointNumber> numbers,
-      FindFrom(storage, directory, DEUT_OMITTED("S2.kept_checkpoint") ? CheckpointNumber() : options.at_least));
+      FindFrom(storage, directory, DEUT_OMITTED("S2.kept_checkpoint") ? CheckpointNumber() : options.oldest_required));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(directory));
   std::string damage;
   // The stable positions that were told allow a fallback to the one before the newest, and no further. A crash

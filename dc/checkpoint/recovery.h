@@ -3,7 +3,7 @@
 //
 // Steps:
 // - The newest checkpoint is read completely. If it is damaged, the one before it is read, with a log message (stable
-//   positions allow for that: S2). If neither can be read, or they are missing (RecoveryOptions::at_least), the
+//   positions allow for that: S2). If neither can be read, or they are missing (RecoveryOptions::oldest_required), the
 //   result is CORRUPTION.
 // - Every segment that the checkpoint names is checked, several at once.
 // - All inner pages are loaded, one level of all tables at a time. They determine which pages exist: ids that no
@@ -39,7 +39,7 @@ struct RecoveryOptions {
   SegmentStoreOptions store;
   // A checkpoint of this number or a later one must exist, or a stable position that was told is lost (S2). 0: none
   // was told.
-  CheckpointNumber at_least = {};
+  CheckpointNumber oldest_required = {};
   int threads = 16;                      // threads that check segments and load inner pages
   RecoveryProgress* progress = nullptr;  // may be null; outlives the recovery
 };
@@ -53,7 +53,7 @@ struct RecoveredTable {
 
 // The content of a checkpoint before its trees are built.
 struct RecoveredPages {
-  CheckpointsFound found;
+  RecoveredCheckpoints found;
   std::unique_ptr<MappingTable> pages;
   std::unique_ptr<SegmentStore> store;
   PageId last_page;  // the largest id ever used

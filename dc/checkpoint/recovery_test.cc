@@ -242,13 +242,13 @@ TEST_F(RecoveryTest, WhatIsOlderThanTheTwoGenerationsIsNoStart) {
 // A folder without its checkpoints would be taken for a new one, or an older checkpoint for the newest.
 TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
   RecoveryOptions told = CheckpointWorld::Options();
-  told.at_least = CheckpointNumber(1);
+  told.oldest_required = CheckpointNumber(1);
   const CheckpointWorld::Files both = world_.ReadFiles();
   world_.Remove(NameOf(2));
   ASSERT_TRUE(world_.Begin(told).ok());
   EXPECT_EQ(world_.life().found.opened.value, 1u);
   world_.End();
-  told.at_least = CheckpointNumber(2);
+  told.oldest_required = CheckpointNumber(2);
   ExpectRefused(ErrorCode::kCorruption,
                 Concat(NameOf(2),
                        " or a later checkpoint is missing: dc_state says that it was "
@@ -256,16 +256,16 @@ TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
                        NameOf(1), ". Nothing was deleted"),
                 told);
   world_.Remove(NameOf(1));
-  told.at_least = CheckpointNumber(1);
+  told.oldest_required = CheckpointNumber(1);
   ExpectRefused(ErrorCode::kCorruption, Concat(NameOf(1), " or a later checkpoint is missing"), told);
-  told.at_least = CheckpointNumber();
+  told.oldest_required = CheckpointNumber();
   ASSERT_TRUE(world_.Begin(told).ok());
   EXPECT_EQ(world_.life().found.opened.value, 0u);
   world_.End();
   // The older checkpoint is no valid start either if the newer one cannot be read.
   world_.Write(NameOf(1), both.at(NameOf(1)));
   world_.Write(NameOf(2), both.at(NameOf(2)));
-  told.at_least = CheckpointNumber(2);
+  told.oldest_required = CheckpointNumber(2);
   WithFlippedBit(NameOf(2), 100, [&] { ExpectRefused(ErrorCode::kCorruption, NameOf(2), told); });
   ASSERT_TRUE(world_.Begin(told).ok());
   EXPECT_EQ(world_.stable(), newer_);
@@ -274,7 +274,7 @@ TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
 // The whole folder of the pages may be missing. A refused start does not create it.
 TEST_F(RecoveryTest, AMissingFolderOfCheckpointsThatWereToldIsNotMade) {
   RecoveryOptions told = CheckpointWorld::Options();
-  told.at_least = CheckpointNumber(1);
+  told.oldest_required = CheckpointNumber(1);
   const auto refused = RecoverPages(world_.storage(), RealRuntime(), "/elsewhere", CheckpointWorld::kDc, told);
   EXPECT_EQ(refused.status(), ErrorCode::kCorruption);
   EXPECT_NE(refused.status().message().find("the folder itself is not there"), std::string::npos);

@@ -16,20 +16,20 @@ namespace {
 
 // Pause for a segment that could not be read, or from which nothing could be moved because its pages are being
 // written repeatedly.
-constexpr Duration kPutOff = std::chrono::seconds(5);
+constexpr Duration kRetryAfter = std::chrono::seconds(5);
 
 // Returns true if less than 2/3 is live.
-bool WorthIt(const SegmentUsage& usage) { return usage.live_bytes < usage.written_bytes / 3 * 2; }
+bool IsWorthCleaning(const SegmentUsage& usage) { return usage.live_bytes < usage.written_bytes / 3 * 2; }
 // Returns true if at least a tenth is dead, and a copy would be smaller. A copy alone loses its header and the rest
 // of its last block again. Without that condition, a small segment whose parts are all live would be copied
 // repeatedly, each time with the little room that had come back, and no other segment ever.
-bool WorthItInNeed(const SegmentUsage& usage) {
+bool IsWorthCleaningWhenShort(const SegmentUsage& usage) {
   const uint64_t copy = (kSegmentHeaderBytes + usage.live_bytes + kIoAlignment - 1) / kIoAlignment * kIoAlignment;
   return usage.live_bytes < usage.written_bytes / 10 * 9 && copy < usage.written_bytes;
 }
 // This many small segments of one kind become fewer, even if only a header and the rest of a block is dead in each,
 // and even if the copy begins another segment.
-constexpr size_t kSmallWorthIt = 3;
+constexpr size_t kMinSmallSegments = 3;
 
 bool Emptier(const SegmentUsage& a, const SegmentUsage& b) {
   return a.live_bytes * b.written_bytes < b.live_bytes * a.written_bytes;
@@ -78,13 +78,13 @@ void SegmentCleaner::Run() {
 Status SegmentCleaner::Clean() {
   const MutexLock lock(mutex_);
   const uint64_t next_segment = store_.next_segment();
-  while (const std::optional<Victim> victim = Choose(next_segment)) DEUT_RETURN_IF_ERROR(CleanOne(*victim));
+  while (const std::optional<Victim> victim = ChooseVictim(next_segment)) DEUT_RETURN_IF_ERROR(CleanOne(*victim));
   return Status::Ok();
 }
 
-std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose(uint64_t next_segment) {
+std::optional<SegmentCleaner::Victim> SegmentCleaner::ChooseVictim(uint64_t next_segment) {
   const MonotonicTime now = runtime_.Now();
-  absl::erase_if(put_off_, [&](const auto& each) { return each.second <= now; });
+  absl::erase_if(retry_after_, [&](const auto& each) { return each.second <= now; });
   uint64_t written = 0;
   uint64_t live = 0;
   uint64_t dead = 0;
@@ -95,29 +95,29 @@ std::optional<SegmentCleaner::Victim> SegmentCleaner::Choose(uint64_t next_segme
     if (!usage.closed || usage.live_bytes == 0) continue;
     written += usage.written_bytes;
     live += usage.live_bytes;
-    if (usage.number < next_segment && !put_off_.contains(usage.number)) candidates.push_back(usage);
+    if (usage.number < next_segment && !retry_after_.contains(usage.number)) candidates.push_back(usage);
   }
   const auto is_small = [&](const SegmentUsage& usage) { return usage.written_bytes <= segment_bytes_ / 2; };
-  const auto small_worth_it = [&](SegmentKind kind) {
+  const auto enough_small = [&](SegmentKind kind) {
     return std::ranges::count_if(candidates, [&](const SegmentUsage& usage) {
              return usage.kind == kind && is_small(usage);
-           }) >= static_cast<std::ptrdiff_t>(kSmallWorthIt);
+           }) >= static_cast<std::ptrdiff_t>(kMinSmallSegments);
   };
-  const bool bases = small_worth_it(SegmentKind::kBase), deltas = small_worth_it(SegmentKind::kDelta);
-  SegmentUsage emptiest, emptiest_in_need;
+  const bool bases = enough_small(SegmentKind::kBase), deltas = enough_small(SegmentKind::kDelta);
+  SegmentUsage emptiest, emptiest_when_short;
   const auto take = [](const SegmentUsage& usage, SegmentUsage* best) {
     if (best->number == 0 || Emptier(usage, *best)) *best = usage;
   };
   for (const SegmentUsage& usage : candidates) {
     const bool as_small = is_small(usage) && (usage.kind == SegmentKind::kBase ? bases : deltas);
-    if (WorthIt(usage)) take(usage, &emptiest);
-    if (as_small || WorthItInNeed(usage)) take(usage, &emptiest_in_need);
+    if (IsWorthCleaning(usage)) take(usage, &emptiest);
+    if (as_small || IsWorthCleaningWhenShort(usage)) take(usage, &emptiest_when_short);
   }
   const bool wanted = emptiest.number != 0 && written > live + live / 2 + slack_bytes_;
   const bool is_short = dead < slack_bytes_ && store_.IsShortOfSpace();
-  const bool in_need = is_short && emptiest_in_need.number != 0;
-  if (!wanted && !in_need) return std::nullopt;
-  const SegmentUsage& chosen = in_need ? emptiest_in_need : emptiest;
+  const bool when_short = is_short && emptiest_when_short.number != 0;
+  if (!wanted && !when_short) return std::nullopt;
+  const SegmentUsage& chosen = when_short ? emptiest_when_short : emptiest;
   return Victim{.number = chosen.number,
                 .written_bytes = chosen.written_bytes,
                 .live_bytes = chosen.live_bytes,
@@ -135,13 +135,13 @@ Status SegmentCleaner::CleanOne(const Victim& victim) {
   DEUT_RETURN_IF_ERROR(store_.fatal());
   if (copied == ErrorCode::kResourceExhausted || copied == ErrorCode::kCancelled) return copied;
   if (!copied.ok() && copied != ErrorCode::kCorruption) {  // retried later; others may be readable now
-    put_off_[victim.number] = runtime_.Now() + kPutOff;
+    retry_after_[victim.number] = runtime_.Now() + kRetryAfter;
     return copied;
   }
   if (!copied.ok()) {
     LogError("a segment cannot be cleaned: ", copied.message());
     unreadable_.fetch_add(1, std::memory_order_relaxed);
-    put_off_[victim.number] = MonotonicTime::max();
+    retry_after_[victim.number] = MonotonicTime::max();
     return Status::Ok();
   }
   uint64_t left = 0;
@@ -153,7 +153,7 @@ Status SegmentCleaner::CleanOne(const Victim& victim) {
     freed_.fetch_add(victim.written_bytes - std::min(victim.live_bytes, victim.written_bytes),
                      std::memory_order_relaxed);
   } else if (left >= victim.live_bytes) {
-    put_off_[victim.number] = runtime_.Now() + kPutOff;
+    retry_after_[victim.number] = runtime_.Now() + kRetryAfter;
   }
   return Status::Ok();
 }

@@ -88,7 +88,7 @@ class SegmentCleaner {
 
   void Run();
   // Chooses among segments below `next_segment`, which existed when cleaning began, so that cleaning ends.
-  std::optional<Victim> Choose(uint64_t next_segment) DEUT_REQUIRES(mutex_);
+  std::optional<Victim> ChooseVictim(uint64_t next_segment) DEUT_REQUIRES(mutex_);
   Status CleanOne(const Victim& victim) DEUT_REQUIRES(mutex_);
   Status CopyLive(const Victim& victim) DEUT_REQUIRES(mutex_);
   // Waits for the time that `bytes` take at the pace. CANCELLED when the cleaner is ending.
@@ -107,7 +107,7 @@ class SegmentCleaner {
   Mutex mutex_;
   std::unique_ptr<PageRewriter> rewriter_ DEUT_GUARDED_BY(mutex_);
   // Segments that must not be tried before the given time.
-  absl::flat_hash_map<uint64_t, MonotonicTime> put_off_ DEUT_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, MonotonicTime> retry_after_ DEUT_GUARDED_BY(mutex_);
   bool failing_ = false;  // used by the thread only
 
   std::atomic<uint64_t> segments_{0}, scanned_{0}, read_{0}, written_{0}, freed_{0}, lost_{0}, unreadable_{0};

@@ -117,11 +117,11 @@ TEST_F(SegmentCleanerTest, WithNothingToCleanNothingIsWritten) {
     ASSERT_TRUE(world.Checkpoint().ok());
     ASSERT_TRUE(world.operations().Clean().ok());
   }
-  while (world.operations().CheckpointGivesSpace()) ASSERT_TRUE(world.Checkpoint().ok());
+  while (world.operations().CheckpointFreesSpace()) ASSERT_TRUE(world.Checkpoint().ok());
   const uint64_t written = world.Counter("storage_written_bytes");
   const uint64_t read = world.Counter("cleaned_bytes_read");
   ASSERT_TRUE(world.operations().Clean().ok());
-  EXPECT_FALSE(world.operations().CheckpointGivesSpace());
+  EXPECT_FALSE(world.operations().CheckpointFreesSpace());
   EXPECT_EQ(world.Counter("storage_written_bytes"), written);
   EXPECT_EQ(world.Counter("cleaned_bytes_read"), read);
 }
@@ -159,7 +159,7 @@ TEST_F(SegmentCleanerTest, AThreadOfItsOwn) {
     ASSERT_TRUE(world.Checkpoint().ok());
   }
   while (world.Counter("segments_cleaned") < 5 || world.Counter("storage_bytes") > Bound(world)) {
-    if (world.operations().CheckpointGivesSpace()) {
+    if (world.operations().CheckpointFreesSpace()) {
       ASSERT_TRUE(world.Checkpoint().ok());
     } else {
       RealRuntime().Yield();
@@ -205,7 +205,7 @@ void MakeGarbage(World* world, Random* random) {
     Change(world, random, 4000, 3000);
     ASSERT_TRUE(world->Checkpoint().ok());
   }
-  while (world->operations().CheckpointGivesSpace()) ASSERT_TRUE(world->Checkpoint().ok());
+  while (world->operations().CheckpointFreesSpace()) ASSERT_TRUE(world->Checkpoint().ok());
 }
 
 // A checkpoint is taken between writing the copies and installing them. The replaced parts become dead only after the

@@ -27,7 +27,7 @@ bool ApplyTeam::TryRun(size_t pieces, Work work) {
   gate_.Open();
   calls_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.Wake(calls_, static_cast<int>(std::min(helpers_.size(), pieces)));
-  TakePieces();
+  RunPieces();
   gate_.Close();
   busy_.store(false, std::memory_order_release);
   return true;
@@ -39,14 +39,14 @@ void ApplyTeam::Help() {
     if (stop_.load(std::memory_order_seq_cst)) return;
     {
       const CallGate::Call call(gate_);
-      if (call.entered()) TakePieces();
+      if (call.entered()) RunPieces();
     }
     DEUT_POINT("apply_team.before_wait");
     runtime_.Wait(calls_, calls, kNoDeadline);
   }
 }
 
-void ApplyTeam::TakePieces() {
+void ApplyTeam::RunPieces() {
   for (size_t piece; (piece = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_;) (*work_)(piece);
 }
 

@@ -45,7 +45,7 @@ class ApplyTeam {
 
  private:
   void Help();
-  void TakePieces();
+  void RunPieces();
 
   Runtime& runtime_;
   CallGate gate_;

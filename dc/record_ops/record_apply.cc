@@ -13,10 +13,10 @@ namespace deut::dc {
 namespace {
 
 // Bytes of payload that may be applied between two checks of the memory budget.
-constexpr size_t kBytesPerLook = 64 << 10;
+constexpr size_t kBytesPerBudgetCheck = 64 << 10;
 
 // Number of updates whose cache misses overlap: about as many as a processor has in flight at once.
-constexpr size_t kUpdatesAtOnce = BwTree::kMaxPlacesPerCall;
+constexpr size_t kMaxUpdatesPerGroup = BwTree::kMaxPlacesPerCall;
 
 // A run of at least kUpdatesToShare updates is shared with helpers, which take some tens of microseconds to wake.
 // kUpdatesPerPiece updates are one piece of work, of about a hundred microseconds.
@@ -24,7 +24,7 @@ constexpr size_t kUpdatesToShare = 256;
 constexpr size_t kUpdatesPerPiece = 64;
 // Number of updates that are listed at a time, on the stack (144 KiB); a batch has about as many. For a heap list of
 // this size, the allocator would call the system each time.
-constexpr size_t kUpdatesListed = SupersededUpdates::kMost;
+constexpr size_t kMaxUpdatesPerRun = SupersededUpdates::kMaxExamined;
 
 // Pause between two checks whether a page that has grown too large may be split again.
 constexpr Duration kGateClosedPause = std::chrono::microseconds(100);
@@ -46,11 +46,11 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   }
   // Redo lasts until the new stream has sent a low-water: until then its updates may already be in the pages.
   DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
-  absl::InlinedVector<LogEntryView, kUpdatesListed> updates;
-  std::atomic<size_t> bytes{kBytesPerLook - 1};  // so that the first update checks
+  absl::InlinedVector<LogEntryView, kMaxUpdatesPerRun> updates;
+  std::atomic<size_t> bytes{kBytesPerBudgetCheck - 1};  // so that the first update checks
   for (LogBatch::Iterator it(batch); it.Valid();) {
     updates.clear();
-    for (; it.Valid() && IsUpdate(it.entry()) && updates.size() < kUpdatesListed; it.Next()) {
+    for (; it.Valid() && IsUpdate(it.entry()) && updates.size() < kMaxUpdatesPerRun; it.Next()) {
       if (it.entry().position <= applied) {
         duplicates_.Add(1);
       } else {
@@ -60,8 +60,8 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
     if (DEUT_OMITTED("X1.wait_for_helpers") && it.Valid() && it.entry().kind == LogEntryKind::kLowWater) {
       ApplyLowWater(it.entry().timestamp);
     }
-    unflushed.Saw(updates.size());
-    const size_t wanted = superseded_.MoveBack(std::span(updates));
+    unflushed.AddUpdates(updates.size());
+    const size_t wanted = superseded_.MoveNeededToFront(std::span(updates));
     DEUT_RETURN_IF_ERROR(ApplyRun(std::span(updates).first(wanted), &bytes));
     applied_.Add(updates.size() - wanted);  // S3: they count as applied with the updates that supersede them
     if (!it.Valid() || IsUpdate(it.entry())) continue;
@@ -93,14 +93,14 @@ Status RecordOperations::ApplyRun(std::span<const LogEntryView> updates, std::at
 Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes) {
   while (!updates.empty()) {
     size_t count = 0, taken = 0;
-    for (; count < std::min(updates.size(), kUpdatesAtOnce) && taken < kBytesPerLook; ++count) {
+    for (; count < std::min(updates.size(), kMaxUpdatesPerGroup) && taken < kBytesPerBudgetCheck; ++count) {
       taken += updates[count].key.size() + updates[count].value.size();
     }
-    // A check of the memory budget sums over all tables. So it is done once for every kBytesPerLook of the batch's
-    // payload, by the thread that passes the mark. Between two checks memory grows by little more than that; the part
-    // of the budget that applying leaves free covers it.
+    // A check of the memory budget sums over all tables. So it is done once for every kBytesPerBudgetCheck of the
+    // batch's payload, by the thread that passes the mark. Between two checks memory grows by little more than that;
+    // the part of the budget that applying leaves free covers it.
     const size_t before = bytes->fetch_add(taken, std::memory_order_relaxed);
-    if (before / kBytesPerLook != (before + taken) / kBytesPerLook) {
+    if (before / kBytesPerBudgetCheck != (before + taken) / kBytesPerBudgetCheck) {
       evictor_->WakeIfOverHighMark();
       evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
     }
@@ -127,8 +127,8 @@ Result<size_t> RecordOperations::ApplyAtOnce(std::span<const LogEntryView> updat
   const ReclamationDomain::Guard guard(domain_);
   BwTree* const tree = tables_.FindTree(updates.front().table);
   if (tree == nullptr) return 0;
-  std::array<std::string_view, kUpdatesAtOnce> keys;
-  std::array<BwTree::Place, kUpdatesAtOnce> places;
+  std::array<std::string_view, kMaxUpdatesPerGroup> keys;
+  std::array<BwTree::Place, kMaxUpdatesPerGroup> places;
   for (size_t i = 0; i < updates.size(); ++i) keys[i] = updates[i].key;
   tree->FindPlaces(std::span(keys).first(updates.size()), places.data());
   for (size_t i = 0; i < updates.size(); ++i) tree->PrefetchRoom(places[i]);

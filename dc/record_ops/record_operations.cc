@@ -19,43 +19,43 @@ constexpr size_t kReadsAtOnce = 8;
 // Approximate bytes that a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
 
-// With more than kSummedEachTime tables, the sum of their bytes is reused for kSumHolds. The sum takes some
+// With more than kMaxTablesSummedExactly tables, the sum of their bytes is reused for kSumValidFor. The sum takes some
 // microseconds for a hundred tables, and every load of a page asks for it.
-constexpr size_t kSummedEachTime = 64;
-constexpr Duration kSumHolds = std::chrono::milliseconds(1);
+constexpr size_t kMaxTablesSummedExactly = 64;
+constexpr Duration kSumValidFor = std::chrono::milliseconds(1);
 
 // Pages that a scan reads inside one guard. A guard keeps retired memory from being freed.
-constexpr uint64_t kPagesAGuard = 4;
+constexpr uint64_t kMaxPagesPerGuard = 4;
 
 // Threads that load pages for callers that need several at once.
 constexpr int kLoadThreads = 8;
 // Largest number of pages that a scan loads ahead of itself.
-constexpr size_t kMostAhead = 8;
+constexpr size_t kMaxPagesAhead = 8;
 
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
 }  // namespace
 
-Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtime, const Home& home,
+Result<std::unique_ptr<RecordOperations>> RecordOperations::Open(Runtime& runtime, const Location& location,
                                                                  const RecordOperationsOptions& options) {
   const MonotonicTime begin = runtime.Now();
   RecoveryProgress of_its_own;
-  RecoveryProgress& progress = home.progress == nullptr ? of_its_own : *home.progress;
+  RecoveryProgress& progress = location.progress == nullptr ? of_its_own : *location.progress;
   DEUT_IN_FLIGHT("dc.recovery");
   RecoveryOptions recovery;
   recovery.max_pages = options.max_pages;
   recovery.store = options.store;
   recovery.progress = &progress;
-  recovery.at_least = home.at_least;
+  recovery.oldest_required = location.oldest_required;
   DEUT_ASSIGN_OR_RETURN(RecoveredPages recovered,
-                        RecoverPages(home.storage, runtime, home.directory, home.dc, recovery));
-  const CheckpointsFound found = recovered.found;
+                        RecoverPages(location.storage, runtime, location.directory, location.dc, recovery));
+  const RecoveredCheckpoints found = recovered.found;
   const std::vector<RecoveredTable> tables = std::move(recovered.tables);
   const PageId last_page = recovered.last_page;
   std::unique_ptr<RecordOperations> operations(new RecordOperations(runtime, options, std::move(recovered)));
-  DEUT_RETURN_IF_ERROR(RecoverTables(runtime, home.directory, tables, last_page, recovery, operations->trees(),
+  DEUT_RETURN_IF_ERROR(RecoverTables(runtime, location.directory, tables, last_page, recovery, operations->trees(),
                                      options.tree, &operations->tables_));
-  DEUT_RETURN_IF_ERROR(operations->Start(home, found));
+  DEUT_RETURN_IF_ERROR(operations->Start(location, found));
   const auto took = duration_cast<std::chrono::milliseconds>(runtime.Now() - begin);
   operations->recovery_ = RecoveryFigures{.checkpoint = progress.checkpoint,
                                           .segments = progress.segments,
@@ -97,12 +97,12 @@ BwTreeEnvironment RecordOperations::trees() {
   return BwTreeEnvironment{*pages_, domain_, consolidation_timestamp_, &gate_, store_.get()};
 }
 
-Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) {
+Status RecordOperations::Start(const Location& location, const RecoveredCheckpoints& found) {
   const CheckpointEnvironment checkpoints{runtime_,
-                                          home.storage,
-                                          home.directory,
-                                          home.dc,
-                                          home.incarnation,
+                                          location.storage,
+                                          location.directory,
+                                          location.dc,
+                                          location.incarnation,
                                           trees(),
                                           gate_,
                                           tables_,
@@ -113,9 +113,9 @@ Status RecordOperations::Start(const Home& home, const CheckpointsFound& found) 
   DEUT_ASSIGN_OR_RETURN(evictor_,
                         PageEvictor::Create(
                             runtime_, trees(), *store_, tables_, tables_, loads_, [this] { return memory_bytes(); },
-                            memory_budget_, merge_interval_, [this](const Status& status) { Judge(status); }));
+                            memory_budget_, merge_interval_, [this](const Status& status) { ReportIfFatal(status); }));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, *pages_, domain_, *store_, segment_bytes_, cleaning_,
-                                              [this](const Status& status) { Judge(status); });
+                                              [this](const Status& status) { ReportIfFatal(status); });
   scrubber_ = std::make_unique<SegmentScrubber>(runtime_, *pages_, domain_, *store_, scrubbing_);
   return Status::Ok();
 }
@@ -133,21 +133,21 @@ Status RecordOperations::Checkpoint(const std::function<Position()>& applied,
   const UnflushedUpdates::Count begun = unflushed_.BeginCheckpoint();
   const Status status = checkpointer_->Take(applied, record_kept);
   if (status.ok()) unflushed_.EndCheckpoint(begun);  // a failed checkpoint may have written only some of them
-  Judge(status);
+  ReportIfFatal(status);
   return status;
 }
 
 uint64_t RecordOperations::unflushed_bytes(uint64_t plenty) {
   const uint64_t page_bytes = uint64_t{leaf_page_bytes_} + inner_page_bytes_;
-  return unflushed_.Room(page_bytes, segment_bytes_, plenty, [this] { return TreeBytes(); });
+  return unflushed_.BytesNeeded(page_bytes, segment_bytes_, plenty, [this] { return TreeBytes(); });
 }
 
-bool RecordOperations::CheckpointGivesSpace() const {
+bool RecordOperations::CheckpointFreesSpace() const {
   const StoreTotals totals = store_->totals();
   return totals.dead_bytes + totals.left_over_files * segment_bytes_ > 2 * kCheckpointBytesPerPage * pages_->used();
 }
 
-void RecordOperations::Judge(const Status& status) {
+void RecordOperations::ReportIfFatal(const Status& status) {
   if (status.ok() || status == ErrorCode::kResourceExhausted || status == ErrorCode::kUnavailable) return;
   if (!failed_.exchange(true)) on_failure_(status);
 }
@@ -242,7 +242,7 @@ Status RecordOperations::ScanPages(TableId table, Direction direction, ScanCurso
     if (found.table == nullptr) return NoSuchTable(table);
     BwTree& tree = *found.table->tree;
     ScanPlace place;
-    for (uint64_t in_guard = 0; in_guard < kPagesAGuard && *pages > 0 && wants_more(); ++in_guard, --*pages) {
+    for (uint64_t in_guard = 0; in_guard < kMaxPagesPerGuard && *pages > 0 && wants_more(); ++in_guard, --*pages) {
       *missing = !(direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer, &place)
                                                       : tree.ScanDescending(cursor, budget, answer));
       if (*missing) break;
@@ -252,9 +252,9 @@ Status RecordOperations::ScanPages(TableId table, Direction direction, ScanCurso
 }
 
 Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
-                              uint64_t max_pages, RecordBatch* answer, ScanAhead* ahead) {
+                              uint64_t max_pages, RecordBatch* answer, ScanReadAhead* ahead) {
   scans_.Add(1);
-  ScanAhead of_this_call;
+  ScanReadAhead of_this_call;
   uint32_t& misses = ahead == nullptr ? of_this_call.misses : ahead->misses;
   const size_t before = answer->size();
   for (;;) {
@@ -267,7 +267,7 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
     evictor_->WakeIfOverHighMark();
     evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
     // The more pages a scan has missed, the more pages it loads ahead, but at most as many as it has budget for.
-    uint64_t pages = std::min<uint64_t>(kMostAhead, misses == 0 ? 0 : uint64_t{1} << std::min(misses - 1, 16u));
+    uint64_t pages = std::min<uint64_t>(kMaxPagesAhead, misses == 0 ? 0 : uint64_t{1} << std::min(misses - 1, 16u));
     if (ahead == nullptr && pages != 0) {
       const uint64_t bytes = budget->bytes - std::min(budget->bytes, answer->bytes().size());
       const uint64_t records = budget->records - std::min(budget->records, answer->size());
@@ -337,14 +337,14 @@ std::vector<TableInfo> RecordOperations::Tables() {
 }
 
 uint64_t RecordOperations::memory_bytes() {
-  return domain_.pending_bytes() + pages_->memory_bytes() + store_->table_bytes() + checkpointer_->snapshot_bytes() +
+  return domain_.pending_bytes() + pages_->memory_bytes() + store_->table_bytes() + checkpointer_->capture_bytes() +
          TreeBytes() + reaper_.bytes();
 }
 
 uint64_t RecordOperations::TreeBytes() {
   const ReclamationDomain::Guard guard(domain_);
   const std::vector<Table*>& live = tables_.snapshot().live;
-  const bool many = live.size() > kSummedEachTime;
+  const bool many = live.size() > kMaxTablesSummedExactly;
   const int64_t now = many ? runtime_.Now().time_since_epoch().count() : 0;
   if (many && now < tree_bytes_until_.load(std::memory_order_acquire)) {
     return tree_bytes_.load(std::memory_order_relaxed);
@@ -353,7 +353,7 @@ uint64_t RecordOperations::TreeBytes() {
   for (const Table* table : live) bytes += table->tree->statistics().bytes;
   if (many) {
     tree_bytes_.store(bytes, std::memory_order_relaxed);
-    tree_bytes_until_.store(now + Duration(kSumHolds).count(), std::memory_order_release);
+    tree_bytes_until_.store(now + Duration(kSumValidFor).count(), std::memory_order_release);
   }
   return bytes;
 }

@@ -76,24 +76,24 @@ struct RecordOperationsOptions {
 class RecordOperations {
  public:
   // The place of the records on disk, and their owner.
-  struct Home {
+  struct Location {
     Storage& storage;
     std::string directory;  // contains only pages; created if it does not exist
     DcId dc;
     DcIncarnation incarnation;
-    RecoveryProgress* progress = nullptr;  // progress of Open; may be null
-    CheckpointNumber at_least = {};        // RecoveryOptions::at_least
+    RecoveryProgress* progress = nullptr;   // progress of Open; may be null
+    CheckpointNumber oldest_required = {};  // RecoveryOptions::oldest_required
   };
-  // Opens the records of the newest checkpoint in `home`; there are none without a checkpoint. CORRUPTION: there are
-  // checkpoints, but none that can be proven complete; nothing is changed.
-  static Result<std::unique_ptr<RecordOperations>> Open(Runtime& runtime, const Home& home,
+  // Opens the records of the newest checkpoint in `location`; there are none without a checkpoint. CORRUPTION: there
+  // are checkpoints, but none that can be proven complete; nothing is changed.
+  static Result<std::unique_ptr<RecordOperations>> Open(Runtime& runtime, const Location& location,
                                                         const RecordOperationsOptions& options);
   // REQUIRES: no other thread uses the object.
   ~RecordOperations();
 
   // Every update up to this position was in the pages when Open returned.
   Position recovered() const { return recovered_; }
-  // As CheckpointsFound::oldest_kept.
+  // As RecoveredCheckpoints::oldest_kept.
   CheckpointNumber oldest_kept() const { return oldest_kept_; }
   // Takes a checkpoint. `applied` returns the position up to which everything is applied; it is read when the
   // checkpoint begins (rule X6). `record_kept`: see Checkpointer::Take. RESOURCE_EXHAUSTED: the disk has no room;
@@ -101,7 +101,7 @@ class RecordOperations {
   Status Checkpoint(const std::function<Position()>& applied, const Checkpointer::RecordKept& record_kept = nullptr);
   // Returns true if one or two checkpoints would remove more from the disk than they write, although nothing has
   // changed.
-  bool CheckpointGivesSpace() const;
+  bool CheckpointFreesSpace() const;
   // Frees the space of segments that are mostly dead, now; their files are deleted after two checkpoints. A
   // background thread does the same. RESOURCE_EXHAUSTED: there is no room to do so.
   Status Clean() { return cleaner_->Clean(); }
@@ -141,7 +141,7 @@ class RecordOperations {
 
   // State of a scan that takes several calls. A scan that has met pages that are not in memory also loads the pages
   // ahead of it.
-  struct ScanAhead {
+  struct ScanReadAhead {
     uint32_t misses = 0;
   };
   // Appends records of the cursor's key range to `answer`, and moves the cursor behind them. It stops when the range
@@ -149,7 +149,7 @@ class RecordOperations {
   // NOT_FOUND: no such table (any more).
   // `ahead`: state of a scan that will continue; null: this call is the whole scan.
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
-              RecordBatch* answer, ScanAhead* ahead = nullptr);
+              RecordBatch* answer, ScanReadAhead* ahead = nullptr);
   // The same, but does not block. *missing: the scan stopped before a page that is not in memory. Such a call is not
   // counted, and its records are of use only to a caller that starts over.
   Status TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
@@ -179,7 +179,7 @@ class RecordOperations {
 
   // The objects that all trees use.
   BwTreeEnvironment trees();
-  Status Start(const Home& home, const CheckpointsFound& found);
+  Status Start(const Location& location, const RecoveredCheckpoints& found);
   Status ApplyEntry(const LogEntryView& entry);
   // TryScan without counting. *pages: the number of pages that it may still read; decremented.
   Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t* pages,
@@ -187,13 +187,13 @@ class RecordOperations {
   void TryReadAtOnce(std::span<PointRead> reads);
   // ApplyRun applies all updates between two entries of other kinds, with helpers. ApplyUpdates applies them on the
   // calling thread, in their order. `bytes`: payload of the batch so far; the memory budget is checked every
-  // kBytesPerLook bytes of it.
+  // kBytesPerBudgetCheck bytes of it.
   Status ApplyRun(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
   Status ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
-  // Applies at most kUpdatesAtOnce updates.
+  // Applies at most kMaxUpdatesPerGroup updates.
   Status ApplyGroup(std::span<const LogEntryView> updates);
   // Applies the updates from the first one up to the first that needs a load or a wait; returns how many. REQUIRES:
-  // they belong to one table, and are at most kUpdatesAtOnce.
+  // they belong to one table, and are at most kMaxUpdatesPerGroup.
   Result<size_t> ApplyAtOnce(std::span<const LogEntryView> updates);
   // Bytes of all trees. If there are many trees, the figure is up to one millisecond old.
   uint64_t TreeBytes();
@@ -202,7 +202,7 @@ class RecordOperations {
   Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
   // Calls on_failure, unless the status is OK, a lack of space, or a page that cannot be read.
-  void Judge(const Status& status);
+  void ReportIfFatal(const Status& status);
 
   // Figures of the recovery in Open.
   struct RecoveryFigures {

@@ -31,7 +31,7 @@ std::unique_ptr<RecordOperations> NewOperations(uint16_t chain_length = 4, uint3
   // Each object gets a directory of its own.
   static const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   static int number = 0;
-  const RecordOperations::Home home{*storage, Concat("/pages", ++number), DcId(1), DcIncarnation(1)};
+  const RecordOperations::Location home{*storage, Concat("/pages", ++number), DcId(1), DcIncarnation(1)};
   auto operations = RecordOperations::Open(RealRuntime(), home, options);
   DEUT_CHECK(operations.ok());
   return std::move(*operations);
@@ -408,7 +408,7 @@ TEST(ApplyTogetherTest, TheNewestVersionOfEachKeyCounts) {
   }
 }
 
-// A run of updates that is longer than kUpdatesListed, without an entry of another kind in it or behind it, and with
+// A run of updates that is longer than kMaxUpdatesPerRun, without an entry of another kind in it or behind it, and with
 // one.
 TEST(ApplyTogetherTest, ALongRunIsAppliedAsAWhole) {
   constexpr int kUpdates = 10'000;

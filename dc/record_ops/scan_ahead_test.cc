@@ -34,7 +34,7 @@ class ScanAheadTest : public ::testing::TestWithParam<Direction> {
   }
 
   // Returns the number of records that the scan returned.
-  size_t Scan(uint64_t records, RecordOperations::ScanAhead* ahead) {
+  size_t Scan(uint64_t records, RecordOperations::ScanReadAhead* ahead) {
     ScanCursor cursor;
     ScanBudget budget;
     budget.records = records;
@@ -54,7 +54,7 @@ TEST_P(ScanAheadTest, SeveralPagesAreReadAtOnceAndTheRecordsAreRight) {
   // At first the scan loads only the pages that it needs.
   EXPECT_EQ(Scan(30, nullptr), 30u);
   disk_.HoldOperations(kDiskRead);
-  RecordOperations::ScanAhead ahead{.misses = 3};
+  RecordOperations::ScanReadAhead ahead{.misses = 3};
   const auto scan = RealRuntime().StartThread("scan", [&] { EXPECT_EQ(Scan(kRecords, &ahead), kRecords); });
   while (disk_.held_operations() < 3) RealRuntime().Yield();
   disk_.HoldOperations(0);
@@ -80,7 +80,7 @@ TEST_P(ScanAheadTest, ItDoesNotReadBeyondItsRange) {
   ScanCursor cursor{KeyOf(1000), KeyOf(1060), false};
   ScanBudget budget;
   RecordBatch answer;
-  RecordOperations::ScanAhead ahead{.misses = 10};
+  RecordOperations::ScanReadAhead ahead{.misses = 10};
   const uint64_t before = Loaded();
   ASSERT_TRUE(world_.operations().Scan(kTable, GetParam(), &cursor, &budget, UINT64_MAX, &answer, &ahead).ok());
   EXPECT_EQ(answer.size(), 60u);

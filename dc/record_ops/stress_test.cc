@@ -110,7 +110,7 @@ class Stress {
   explicit Stress(uint64_t seed) : random_(seed), storage_(NewMemoryStorage(RealRuntime())) {
     for (int i = 0; i < kThreads; ++i) workers_[i].random = Random(random_.Next());
     Open();
-    workers_[0].log.push_back(OneEntry(LogEntryKind::kCreateTable, kTable, "all", TakeTickets(workers_[0], 1)));
+    workers_[0].log.push_back(OneEntry(LogEntryKind::kCreateTable, kTable, "all", DrawTickets(workers_[0], 1)));
     EXPECT_TRUE(Apply(workers_[0].log.back()).ok());
     workers_[0].floor.store(UINT64_MAX);
   }
@@ -215,7 +215,7 @@ class Stress {
   }
 
   // --- Tickets. A worker announces its tickets before it takes them, so that no other thread counts them as applied.
-  uint64_t TakeTickets(Worker& worker, uint64_t count) {
+  uint64_t DrawTickets(Worker& worker, uint64_t count) {
     worker.floor.store(next_.load());
     return next_.fetch_add(count);
   }
@@ -287,7 +287,7 @@ class Stress {
     Random& random = worker.random;
     const uint64_t count = 1 + random.Below(random.OneIn(4) ? 64 : 4);
     const bool neighbours = random.OneIn(2);
-    const uint64_t first = TakeTickets(worker, count);
+    const uint64_t first = DrawTickets(worker, count);
     const uint64_t tide = first / kTicketsPerTide;
     const auto start = static_cast<uint32_t>(
         random.OneIn(4) ? random.Below(kKeys) : (tide * kKeysPerTide + random.Below(kKeysPerTide)) % kKeys);
@@ -369,9 +369,9 @@ class Stress {
     const auto index = static_cast<uint32_t>(&worker - workers_.data());
     const TableId table(static_cast<uint32_t>(1000 + kThreads * worker.tables++ + index));
     ApplyAndKeep(worker,
-                 OneEntry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), TakeTickets(worker, 1)));
+                 OneEntry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), DrawTickets(worker, 1)));
     const uint64_t rows = 1 + worker.random.Below(300);
-    const uint64_t first = TakeTickets(worker, rows);
+    const uint64_t first = DrawTickets(worker, rows);
     LogBatch batch = EmptyBatch(first, rows);
     for (uint64_t row = 0; row < rows; ++row) {
       Add(LogEntryKind::kPut, table, KeyOf(row), ValueOf(static_cast<uint32_t>(row), first + row), first + row, &batch);
@@ -391,7 +391,7 @@ class Stress {
     }
     EXPECT_EQ(row, rows);
     ApplyAndKeep(worker,
-                 OneEntry(LogEntryKind::kDropTable, table, Concat("table ", table.value), TakeTickets(worker, 1)));
+                 OneEntry(LogEntryKind::kDropTable, table, Concat("table ", table.value), DrawTickets(worker, 1)));
     worker.floor.store(UINT64_MAX);
     RecordBatch answer;
     EXPECT_EQ(operations_->Read(table, KeyOf(0), &answer), ErrorCode::kNotFound);

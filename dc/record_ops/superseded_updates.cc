@@ -12,29 +12,29 @@ namespace deut::dc {
 namespace {
 
 // Smaller runs are not examined: applying them costs less than the search saves.
-constexpr size_t kFewest = 64;
+constexpr size_t kMinRunSize = 64;
 // A search costs a few hundredths of the cost of applying an update. If it finds fewer than one superseded update in
-// kWorthALook, the next kRunsWithout runs are not examined.
-constexpr size_t kWorthALook = 16;
-constexpr uint32_t kRunsWithout = 16;
+// kMinYieldDivisor, the next kRunsToSkip runs are not examined.
+constexpr size_t kMinYieldDivisor = 16;
+constexpr uint32_t kRunsToSkip = 16;
 
 // Index + 1 of an update by its key; 0: free.
-using Slots = std::array<uint16_t, 2 * SupersededUpdates::kMost>;
-static_assert(SupersededUpdates::kMost < UINT16_MAX && std::has_single_bit(SupersededUpdates::kMost));
+using Slots = std::array<uint16_t, 2 * SupersededUpdates::kMaxExamined>;
+static_assert(SupersededUpdates::kMaxExamined < UINT16_MAX && std::has_single_bit(SupersededUpdates::kMaxExamined));
 
 }  // namespace
 
-size_t SupersededUpdates::MoveBack(std::span<LogEntryView> updates) {
-  if (updates.size() < kFewest) return updates.size();
-  if (const uint32_t unlooked = unlooked_.load(std::memory_order_relaxed); unlooked > 0) {
-    unlooked_.store(unlooked - 1, std::memory_order_relaxed);
+size_t SupersededUpdates::MoveNeededToFront(std::span<LogEntryView> updates) {
+  if (updates.size() < kMinRunSize) return updates.size();
+  if (const uint32_t to_skip = runs_to_skip_.load(std::memory_order_relaxed); to_skip > 0) {
+    runs_to_skip_.store(to_skip - 1, std::memory_order_relaxed);
     return updates.size();
   }
-  const size_t first = updates.size() - std::min(updates.size(), kMost);
+  const size_t first = updates.size() - std::min(updates.size(), kMaxExamined);
   const size_t mask = std::bit_ceil(2 * (updates.size() - first)) - 1;
   Slots slots;
   std::fill_n(slots.begin(), mask + 1, uint16_t{0});
-  std::bitset<kMost> superseded;
+  std::bitset<kMaxExamined> superseded;
   for (size_t i = updates.size(); i-- > first;) {
     const LogEntryView& update = updates[i];
     size_t slot = absl::HashOf(update.table.value, update.key) & mask;
@@ -56,7 +56,8 @@ size_t SupersededUpdates::MoveBack(std::span<LogEntryView> updates) {
   for (size_t i = first; i < updates.size(); ++i) {
     if (!superseded.test(i - first)) updates[kept++] = updates[i];
   }
-  if ((updates.size() - kept) * kWorthALook < updates.size()) unlooked_.store(kRunsWithout, std::memory_order_relaxed);
+  if ((updates.size() - kept) * kMinYieldDivisor < updates.size())
+    runs_to_skip_.store(kRunsToSkip, std::memory_order_relaxed);
   return kept;
 }
 

@@ -27,14 +27,14 @@ namespace deut::dc {
 class SupersededUpdates {
  public:
   // At most this many updates, at the end of a run, are examined.
-  static constexpr size_t kMost = 2048;
+  static constexpr size_t kMaxExamined = 2048;
 
   // Moves the updates that must be applied to the front, in their order, and returns their number. It does not find
   // every superseded update: if runs contain few of them, it examines only some of the runs.
-  size_t MoveBack(std::span<LogEntryView> updates);
+  size_t MoveNeededToFront(std::span<LogEntryView> updates);
 
  private:
-  std::atomic<uint32_t> unlooked_{0};  // number of coming runs that are not examined
+  std::atomic<uint32_t> runs_to_skip_{0};  // number of coming runs that are not examined
 };
 
 }  // namespace deut::dc

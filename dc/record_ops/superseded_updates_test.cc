@@ -52,9 +52,9 @@ TEST(SupersededUpdatesTest, S3TheLastOfEachKeyStays) {
     for (size_t i = 0; i < size; ++i)
       run.Add(static_cast<uint32_t>(1 + random.Below(2)), KeyOf(random.Below(size / 4)), random.Below(3) == 0);
     const Updates::Outcome all = run.OutcomeOf(size);
-    const size_t kept = superseded.MoveBack(run.updates);
+    const size_t kept = superseded.MoveNeededToFront(run.updates);
     EXPECT_TRUE(run.OutcomeOf(kept) == all);
-    if (size <= SupersededUpdates::kMost) EXPECT_EQ(kept, all.size());
+    if (size <= SupersededUpdates::kMaxExamined) EXPECT_EQ(kept, all.size());
     EXPECT_LT(kept, size);
     for (size_t i = 1; i < kept; ++i) EXPECT_LT(run.updates[i - 1].position, run.updates[i].position);
   }
@@ -64,8 +64,8 @@ TEST(SupersededUpdatesTest, FewAreLeftAsTheyAre) {
   SupersededUpdates superseded;
   Updates run;
   for (int i = 0; i < 10; ++i) run.Add(1, "same");
-  EXPECT_EQ(superseded.MoveBack(run.updates), 10u);
-  EXPECT_EQ(superseded.MoveBack({}), 0u);
+  EXPECT_EQ(superseded.MoveNeededToFront(run.updates), 10u);
+  EXPECT_EQ(superseded.MoveNeededToFront({}), 0u);
 }
 
 TEST(SupersededUpdatesTest, WhereNoneWasFoundItIsSeldomLookedForThem) {
@@ -75,12 +75,12 @@ TEST(SupersededUpdatesTest, WhereNoneWasFoundItIsSeldomLookedForThem) {
     different.Add(1, KeyOf(i));
     same.Add(1, "same");
   }
-  EXPECT_EQ(superseded.MoveBack(different.updates), 200u);
-  EXPECT_EQ(superseded.MoveBack(same.updates), 200u);
+  EXPECT_EQ(superseded.MoveNeededToFront(different.updates), 200u);
+  EXPECT_EQ(superseded.MoveNeededToFront(same.updates), 200u);
   size_t kept = 200;
   for (int runs = 0; kept == 200; ++runs) {
     ASSERT_LT(runs, 100);
-    kept = superseded.MoveBack(same.updates);
+    kept = superseded.MoveNeededToFront(same.updates);
   }
   EXPECT_EQ(kept, 1u);
   EXPECT_EQ(same.updates.front().timestamp, Timestamp(200));

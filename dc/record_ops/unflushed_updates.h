@@ -30,8 +30,8 @@ class UnflushedUpdates {
     uint64_t bytes = 0;  // bytes of the updates in the log
   };
 
-  // Lives while a batch of `bytes` is applied. Its destructor counts the updates passed to Saw, also after an error:
-  // some of them are in their pages then.
+  // Lives while a batch of `bytes` is applied. Its destructor counts the updates passed to AddUpdates, also after an
+  // error: some of them are in their pages then.
   class Batch {
    public:
     Batch(UnflushedUpdates& unflushed, uint64_t bytes) : unflushed_(unflushed), bytes_(bytes) {}
@@ -43,7 +43,7 @@ class UnflushedUpdates {
     Batch(const Batch&) = delete;
     Batch& operator=(const Batch&) = delete;
 
-    void Saw(uint64_t updates) { updates_ += updates; }
+    void AddUpdates(uint64_t updates) { updates_ += updates; }
 
    private:
     UnflushedUpdates& unflushed_;
@@ -64,9 +64,10 @@ class UnflushedUpdates {
   // Returns the room that the updates need on the disk, in bytes of whole segments. For each update it is at most
   // `page_bytes` plus the update's own bytes. In total it is at most the result of `pages_in_memory`. That function
   // is called only if the first bound exceeds `plenty`: it costs more than a few loads, and every acknowledgement
-  // calls Room. The result includes one begun segment each for base and delta parts.
+  // calls BytesNeeded. The result includes one begun segment each for base and delta parts.
   template <typename PagesInMemory>
-  uint64_t Room(uint64_t page_bytes, uint64_t segment_bytes, uint64_t plenty, PagesInMemory&& pages_in_memory) const {
+  uint64_t BytesNeeded(uint64_t page_bytes, uint64_t segment_bytes, uint64_t plenty,
+                       PagesInMemory&& pages_in_memory) const {
     if (DEUT_OMITTED("X7.unflushed")) return 0;
     const uint64_t updates = Since(updates_, flushed_updates_), bytes = Since(bytes_, flushed_bytes_);
     if (updates == 0) return 0;

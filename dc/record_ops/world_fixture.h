@@ -53,7 +53,7 @@ inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
 // Opens the records that `storage` holds, in a new incarnation.
 inline Result<std::unique_ptr<RecordOperations>> OpenLife(Storage& storage, uint64_t incarnation,
                                                           const RecordOperationsOptions& options) {
-  const RecordOperations::Home home{storage, "/pages", DcId(7), DcIncarnation(incarnation)};
+  const RecordOperations::Location home{storage, "/pages", DcId(7), DcIncarnation(incarnation)};
   return RecordOperations::Open(RealRuntime(), home, options);
 }
 

@@ -12,7 +12,7 @@ namespace {
 // Bytes read between two waits.
 constexpr uint64_t kStepBytes = 256 << 10;
 // Damaged places that are remembered, so that each is reported once; a disk with more is lost anyway.
-constexpr size_t kMaxTold = 4096;
+constexpr size_t kMaxReported = 4096;
 constexpr size_t kMaxPagesInMessage = 8;
 constexpr uint64_t kIdsPerGuard = 4096;
 
@@ -72,7 +72,7 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
     return Pace(end - std::exchange(paced, end));
   };
   const auto damage = [&](const DamagedParts& parts) DEUT_REQUIRES(mutex_) -> Status {
-    Note(segment, parts.begin, parts.end, parts.status);
+    ReportDamage(segment, parts.begin, parts.end, parts.status);
     end = parts.end;
     return Status::Ok();
   };
@@ -82,12 +82,12 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
   // A segment that was removed meanwhile needs no check. A shortage of file descriptors says nothing about the disk:
   // the next round reads the segment.
   if (!scanned.ok() && scanned != ErrorCode::kNotFound && scanned != ErrorCode::kResourceExhausted)
-    Note(segment, end, UINT64_MAX, scanned);
+    ReportDamage(segment, end, UINT64_MAX, scanned);
   return Pace(end - paced);
 }
 
-void SegmentScrubber::Note(uint64_t segment, uint64_t begin, uint64_t end, const Status& damage) {
-  if (told_.size() >= kMaxTold || !told_.emplace(segment, begin).second) return;
+void SegmentScrubber::ReportDamage(uint64_t segment, uint64_t begin, uint64_t end, const Status& damage) {
+  if (reported_.size() >= kMaxReported || !reported_.emplace(segment, begin).second) return;
   errors_.fetch_add(1, std::memory_order_relaxed);
   LogError("damage in the page store, segment ", segment, ", found by scrubbing: ", damage.message(), "; ",
            PagesIn(segment, begin, end),

@@ -10,7 +10,7 @@
 // has failed, the thread ends (the writer that hit the error has reported it).
 // Thread-safety: all methods from any thread; one thread scrubs at a time. No guard is held during input. Ownership:
 // owns its thread; borrows the rest. Memory: a megabyte, or the largest part; 16 bytes for each damaged place, at
-// most kMaxTold of them.
+// most kMaxReported of them.
 #ifndef DC_SCRUBBER_SEGMENT_SCRUBBER_H_
 #define DC_SCRUBBER_SEGMENT_SCRUBBER_H_
 
@@ -58,7 +58,7 @@ class SegmentScrubber {
  private:
   void Run();
   Status ScrubOne(uint64_t segment) DEUT_REQUIRES(mutex_);
-  void Note(uint64_t segment, uint64_t begin, uint64_t end, const Status& damage) DEUT_REQUIRES(mutex_);
+  void ReportDamage(uint64_t segment, uint64_t begin, uint64_t end, const Status& damage) DEUT_REQUIRES(mutex_);
   // Returns the pages with a part that begins in [begin, end) of the segment, as a clause for a message.
   std::string PagesIn(uint64_t segment, uint64_t begin, uint64_t end) const;
   // Waits for the time that `bytes` take at the pace. CANCELLED when the scrubber is ending.
@@ -73,7 +73,7 @@ class SegmentScrubber {
 
   Mutex mutex_;
   // Segment and offset of damage that was reported.
-  absl::flat_hash_set<std::pair<uint64_t, uint64_t>> told_ DEUT_GUARDED_BY(mutex_);
+  absl::flat_hash_set<std::pair<uint64_t, uint64_t>> reported_ DEUT_GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> rounds_{0}, bytes_{0}, errors_{0};
   std::atomic<bool> stop_{false};

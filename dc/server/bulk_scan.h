@@ -42,7 +42,7 @@ class BulkScan final : public ScanStream {
   bool to_the_end_ = false;
   std::string bound_;
   uint64_t bytes_ = 0;
-  RecordOperations::ScanAhead ahead_;
+  RecordOperations::ScanReadAhead ahead_;
 };
 
 }  // namespace deut::dc

@@ -54,12 +54,12 @@ Status CheckpointDriver::Take() {
   return status;
 }
 
-bool CheckpointDriver::MayGiveSpace(Position applied) const {
+bool CheckpointDriver::MayFreeSpace(Position applied) const {
   // An incarnation that has found no checkpoint and applied nothing cannot tell whether the folder is new or has lost
   // its checkpoints. A checkpoint of nothing would remove all segments, while the TC that could tell is refused or
   // absent.
   const bool proven = applied != Position() || DEUT_OMITTED("S2.prove_before_removal");
-  return proven && operations_.CheckpointGivesSpace();
+  return proven && operations_.CheckpointFreesSpace();
 }
 
 void CheckpointDriver::Run() {
@@ -70,7 +70,7 @@ void CheckpointDriver::Run() {
     const MonotonicTime begin = runtime_.Now();
     if (applied.commit.value < due_.load(std::memory_order_relaxed)) {
       if (runtime_.Wait(wakes_, wakes, begin + policy_.interval)) continue;
-      if (applied_() == last && !MayGiveSpace(last)) continue;
+      if (applied_() == last && !MayFreeSpace(last)) continue;
     }
     // While a checkpoint runs, no thread need wake this one for the next.
     due_.store(UINT64_MAX, std::memory_order_relaxed);

@@ -38,13 +38,13 @@ class CheckpointDriver {
   CheckpointDriver& operator=(const CheckpointDriver&) = delete;
 
   // Called after a batch was applied. It costs one load.
-  void Look(Position applied) {
+  void NoteApplied(Position applied) {
     if (applied.commit.value < due_.load(std::memory_order_relaxed)) return;
     Wake();
   }
   // Requests a checkpoint now, because it will show how much room there really is. Does nothing if a checkpoint is
   // running or will soon be retried, or if none is taken automatically.
-  void Hurry() {
+  void RequestNow() {
     uint64_t due = due_.load(std::memory_order_relaxed);
     if (due == 0 || due == UINT64_MAX) return;
     if (due_.compare_exchange_strong(due, 0, std::memory_order_relaxed)) Wake();
@@ -62,7 +62,7 @@ class CheckpointDriver {
   uint64_t DueAfter(Position position) const;
   Status Take();
   // Returns whether a checkpoint may be taken only for the space that it frees.
-  bool MayGiveSpace(Position applied) const;
+  bool MayFreeSpace(Position applied) const;
 
   Runtime& runtime_;
   RecordOperations& operations_;

@@ -144,8 +144,8 @@ TEST_F(CheckpointDriverTest, S2ALifeThatHasProvenNothingRemovesNothing) {
   server_.reset();
   StateFile file(*storage_, "/data/dc");
   DcState state = **file.Load();
-  EXPECT_EQ(state.kept, CheckpointNumber(1));
-  state.kept = CheckpointNumber();
+  EXPECT_EQ(state.oldest_kept, CheckpointNumber(1));
+  state.oldest_kept = CheckpointNumber();
   ASSERT_TRUE(file.Save(state).ok());
   const std::vector<std::string> all = *storage_->List("/data/dc/pages");
   std::vector<std::string> segments;

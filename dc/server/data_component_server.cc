@@ -35,11 +35,11 @@ bool SameSender(const Sender& a, const Sender& b) {
 
 // Largest number of point reads that are answered together: the first waits a little longer for the others.
 constexpr size_t kReadsTogether = 8;
-// A checkpoint is taken early when the unflushed updates may need more than 1 / kUnflushedPart of the room on the
-// disk.
-constexpr uint64_t kUnflushedPart = 2;
-// Up to 1 / kCloserLookPart of the room, a coarse bound of the unflushed bytes suffices.
-constexpr uint64_t kCloserLookPart = 16;
+// A checkpoint is taken early when the unflushed updates may need more than 1 / kEarlyCheckpointDivisor of the room on
+// the disk.
+constexpr uint64_t kEarlyCheckpointDivisor = 2;
+// Up to 1 / kCoarseBoundDivisor of the room, a coarse bound of the unflushed bytes suffices.
+constexpr uint64_t kCoarseBoundDivisor = 16;
 
 // Pages that one scan may read. Pages whose records were all deleted add no record to the answer, so the limits of
 // records and bytes do not bound the work. Requests behind the scan in the same stream wait for it.
@@ -137,22 +137,22 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Recover(const 
   const ProgressLog log(runtime, *progress);
   RecordOperationsOptions records = options.records;
   const uint32_t processors =
-      std::clamp(std::thread::hardware_concurrency(), 1U, DataComponentOptions::kMostApplyThreads);
+      std::clamp(std::thread::hardware_concurrency(), 1U, DataComponentOptions::kMaxApplyThreads);
   records.apply_helpers = (options.apply_threads == 0 ? processors : options.apply_threads) - 1;
   DEUT_ASSIGN_OR_RETURN(
       std::unique_ptr<RecordOperations> operations,
       RecordOperations::Open(
           runtime,
-          RecordOperations::Home{*claimed.disk, Concat(options.directory, "/pages"), claimed.state.dc,
-                                 // Checkpoint files name the incarnation that wrote them by its number.
-                                 DcIncarnation(claimed.state.number.value), progress, claimed.state.kept},
+          RecordOperations::Location{*claimed.disk, Concat(options.directory, "/pages"), claimed.state.dc,
+                                     // Checkpoint files name the incarnation that wrote them by its number.
+                                     DcIncarnation(claimed.state.number.value), progress, claimed.state.oldest_kept},
           records));
   // No TC knows this incarnation yet: only the server, which begins here, answers requests and Hello.
   if (!claimed.saved) {
     DEUT_RETURN_IF_ERROR(ClaimFolder(*claimed.disk, options.directory, kDcFolder));
-    // From now on the recovered checkpoint is reported as stable, so `kept` must cover it. It may not do so yet:
+    // From now on the recovered checkpoint is reported as stable, so `oldest_kept` must cover it. It may not do so yet:
     // after a crash just behind a checkpoint, or in a folder of an earlier version.
-    claimed.state.kept = std::max(claimed.state.kept, operations->oldest_kept());
+    claimed.state.oldest_kept = std::max(claimed.state.oldest_kept, operations->oldest_kept());
     DEUT_RETURN_IF_ERROR(StateFile(*claimed.disk, options.directory).Save(claimed.state));
     claimed.saved = true;
     claimed.lock->RemoveWhenReleased(false);
@@ -184,7 +184,7 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, Ru
                          *operations_,
                          applied_,
                          [this] { return FreeBytes(); },
-                         [this](Position applied) { checkpoints_.Look(applied); },
+                         [this](Position applied) { checkpoints_.NoteApplied(applied); },
                          [this](Lsn durable) { state_.NoteLogDurable(durable); }},
       submits_(runtime),
       checkpoints_(
@@ -267,7 +267,7 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
   // mutex, every later Hello would wait, too.
   DEUT_RETURN_IF_ERROR(CheckDisk());
   const MutexLock lock(mutex_);
-  DEUT_RETURN_IF_ERROR(request.inquiry ? Fencing::CheckTc(state_.fence(), request.tc) : Obey(request));
+  DEUT_RETURN_IF_ERROR(request.inquiry ? Fencing::CheckTc(state_.fence(), request.tc) : AcceptTc(request));
   HelloAnswer answer;
   answer.dc = id_;
   answer.incarnation = incarnation();
@@ -294,7 +294,7 @@ Status DataComponentServer::CheckBasis(const HelloRequest& request) {
   return Fencing::CheckBasis(*request.decided_on, found);
 }
 
-Status DataComponentServer::Obey(const HelloRequest& request) {
+Status DataComponentServer::AcceptTc(const HelloRequest& request) {
   const FenceState wanted{request.tc, request.epoch, request.nonce};
   const FenceState current = state_.fence();
   DEUT_RETURN_IF_ERROR(Fencing::CheckHello(current, wanted));
@@ -309,7 +309,7 @@ Status DataComponentServer::Obey(const HelloRequest& request) {
   if (log_stream_ != nullptr && !DEUT_OMITTED("X4.freeze_first") && !DEUT_OMITTED("X5.close_old_stream"))
     log_stream_->Pause();
   Status status = CheckBasis(request);
-  if (status.ok()) status = state_.Obey(wanted, request.log_durable);
+  if (status.ok()) status = state_.SetFence(wanted, request.log_durable);
   if (!status.ok()) {
     CloseLogStream(DEUT_ERROR(kCancelled, "the log stream was stopped for a Hello of TC epoch ", wanted.epoch.value,
                               ", which was refused"));
@@ -510,9 +510,9 @@ uint64_t DataComponentServer::FreeBytes() {
   const Result<uint64_t> disk = disk_->FreeBytes(options_.directory);
   const uint64_t room = !disk.ok() ? 0 : *disk - std::min(*disk, operations_->reserve_bytes());
   // X7: updates that were applied but are in no checkpoint still have to be written.
-  const uint64_t unflushed = operations_->unflushed_bytes(/*plenty=*/room / kCloserLookPart);
+  const uint64_t unflushed = operations_->unflushed_bytes(/*plenty=*/room / kCoarseBoundDivisor);
   // If the bound takes a large part of the remaining room, a checkpoint shows how much is really needed.
-  if (unflushed > room / kUnflushedPart && !DEUT_OMITTED("X7.hurry")) checkpoints_.Hurry();
+  if (unflushed > room / kEarlyCheckpointDivisor && !DEUT_OMITTED("X7.hurry")) checkpoints_.RequestNow();
   const uint64_t bytes = operations_->memory_exhausted() ? 0 : room - std::min(room, unflushed);
   free_bytes_.store(bytes, std::memory_order_relaxed);
   return bytes;

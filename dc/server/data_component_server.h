@@ -50,10 +50,10 @@ struct DataComponentOptions {
   CheckpointPolicy checkpoints;
   int miss_threads = 16;
   // Number of threads that apply a large batch of the log together, including the stream's own. 0: the number of this
-  // machine's processors, at most kMostApplyThreads, whatever share of them this process has. It determines
+  // machine's processors, at most kMaxApplyThreads, whatever share of them this process has. It determines
   // records.apply_helpers.
   uint32_t apply_threads = 0;
-  static constexpr uint32_t kMostApplyThreads = 8;
+  static constexpr uint32_t kMaxApplyThreads = 8;
   // A disk operation that takes longer than disk_slow_after is logged and counted. One that takes longer than
   // disk_timeout ends the process, through records.on_failure. 0: never.
   Duration disk_slow_after = std::chrono::seconds(5);
@@ -109,7 +109,7 @@ class DataComponentServer final : public DataComponent {
   DataComponentServer(const DataComponentOptions& options, Runtime& runtime, ClaimedDirectory claimed,
                       std::unique_ptr<RecordOperations> operations);
 
-  Status Obey(const HelloRequest& request) DEUT_REQUIRES(mutex_);
+  Status AcceptTc(const HelloRequest& request) DEUT_REQUIRES(mutex_);
   // X4: checks that the DC's state is still the one on which the sender has decided.
   Status CheckBasis(const HelloRequest& request) DEUT_REQUIRES(mutex_);
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);

@@ -31,7 +31,7 @@ constexpr size_t kTcAt = 32;
 constexpr size_t kEpochAt = 40;
 constexpr size_t kNonceAt = 48;
 constexpr size_t kIncarnationAt = 56;
-constexpr size_t kKeptAt = 64;
+constexpr size_t kOldestKeptAt = 64;
 constexpr size_t kLogDurableAt = 72;
 constexpr size_t kBytes = 84;
 constexpr size_t kBytesWithoutKept = 68;
@@ -79,7 +79,7 @@ std::string EncodeDcState(const DcState& state) {
   AppendU64(&bytes, state.fence.epoch.value);
   AppendU64(&bytes, state.fence.nonce);
   AppendU64(&bytes, state.incarnation.value);
-  AppendU64(&bytes, state.kept.value);
+  AppendU64(&bytes, state.oldest_kept.value);
   AppendU64(&bytes, state.log_durable.value);
   AppendU32(&bytes, Crc32c(bytes));
   return bytes;
@@ -101,7 +101,7 @@ Result<DcState> DecodeDcState(std::string_view bytes, std::string_view path) {
   state.fence.nonce = LoadU64(bytes.data() + kNonceAt);
   if (version >= kVersionWithoutKept) state.incarnation = DcIncarnation(LoadU64(bytes.data() + kIncarnationAt));
   if (version == kVersion) {
-    state.kept = CheckpointNumber(LoadU64(bytes.data() + kKeptAt));
+    state.oldest_kept = CheckpointNumber(LoadU64(bytes.data() + kOldestKeptAt));
     state.log_durable = Lsn(LoadU64(bytes.data() + kLogDurableAt));
   }
   return state;

@@ -28,7 +28,7 @@ Status StateKeeper::Save(const DcState& next) {
   return Status::Ok();
 }
 
-Status StateKeeper::Obey(const FenceState& fence, Lsn log_durable) {
+Status StateKeeper::SetFence(const FenceState& fence, Lsn log_durable) {
   const MutexLock lock(mutex_);
   DcState next = state_;
   next.fence = fence;
@@ -46,9 +46,9 @@ Status StateKeeper::Obey(const FenceState& fence, Lsn log_durable) {
 
 Status StateKeeper::RecordKept(CheckpointNumber oldest_kept) {
   const MutexLock lock(mutex_);
-  if (oldest_kept <= state_.kept) return Status::Ok();
+  if (oldest_kept <= state_.oldest_kept) return Status::Ok();
   DcState next = state_;
-  next.kept = oldest_kept;
+  next.oldest_kept = oldest_kept;
   return Save(next);
 }
 

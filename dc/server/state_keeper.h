@@ -35,7 +35,7 @@ class StateKeeper {
   FenceState fence() const;
   // Changes the obeyed TC. Durable when it returns OK; after an error the DC obeys the former TC. REQUIRES: no
   // NoteLogDurable of the former TC is running or follows.
-  Status Obey(const FenceState& fence, Lsn log_durable);
+  Status SetFence(const FenceState& fence, Lsn log_durable);
 
   // Records the oldest checkpoint that is kept, after a checkpoint was completed. Durable when it returns OK.
   Status RecordKept(CheckpointNumber oldest_kept);

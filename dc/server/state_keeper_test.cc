@@ -34,12 +34,12 @@ class StateKeeperTest : public ::testing::Test {
 
 TEST_F(StateKeeperTest, AHelloAndACheckpointAreDurableAtOnceAndKeepEachOther) {
   const FenceState fence{TcId(5), TcEpoch(2), 12};
-  ASSERT_TRUE(keeper_->Obey(fence, Lsn(1000)).ok());
+  ASSERT_TRUE(keeper_->SetFence(fence, Lsn(1000)).ok());
   EXPECT_EQ(OnDisk().fence, fence);
   EXPECT_EQ(OnDisk().log_durable, Lsn(1000));
   ASSERT_TRUE(keeper_->RecordKept(CheckpointNumber(4)).ok());
   ASSERT_TRUE(keeper_->RecordKept(CheckpointNumber(3)).ok()) << "an older one changes nothing";
-  EXPECT_EQ(OnDisk().kept, CheckpointNumber(4));
+  EXPECT_EQ(OnDisk().oldest_kept, CheckpointNumber(4));
   EXPECT_EQ(OnDisk().fence, fence);
   EXPECT_EQ(OnDisk().incarnation, begin_.incarnation);
 }
@@ -53,7 +53,7 @@ TEST_F(StateKeeperTest, ACleanStopWritesHowFarTheLogIsDurable) {
 
 TEST_F(StateKeeperTest, AnotherTcLifeBeginsWithItsOwnLog) {
   keeper_->NoteLogDurable(Lsn(900));
-  ASSERT_TRUE(keeper_->Obey({TcId(5), TcEpoch(2), 12}, Lsn(300)).ok());
+  ASSERT_TRUE(keeper_->SetFence({TcId(5), TcEpoch(2), 12}, Lsn(300)).ok());
   EXPECT_EQ(keeper_->log_durable(), Lsn(300));
   keeper_.reset();
   EXPECT_EQ(OnDisk().log_durable, Lsn(300));

@@ -50,11 +50,11 @@ Result<std::unique_ptr<DataDirectory>> DataDirectory::Open(Storage& storage, con
   }
   DEUT_RETURN_IF_ERROR(lock.status());
   opened->lock_ = std::move(*lock);
-  DEUT_RETURN_IF_ERROR(opened->Look(directory));
+  DEUT_RETURN_IF_ERROR(opened->Scan(directory));
   return opened;
 }
 
-Status DataDirectory::Look(const std::string& directory) {
+Status DataDirectory::Scan(const std::string& directory) {
   const Result<std::optional<DcState>> state = StateFile(storage_, directory).Load();
   if (!state.ok()) {
     state_ = state.status();
@@ -66,9 +66,9 @@ Status DataDirectory::Look(const std::string& directory) {
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(directory));
   for (const std::string& name : names) {
     if (name == kStateName || name == kPagesName || name == StateFile::kLockName || IsFolderOwnerName(name)) continue;
-    (name == kNewStateName ? left_over_ : strange_).push_back(Concat(directory, "/", name));
+    (name == kNewStateName ? left_over_ : foreign_files_).push_back(Concat(directory, "/", name));
   }
-  if (Contains(names, kPagesName)) DEUT_RETURN_IF_ERROR(LookAtPages());
+  if (Contains(names, kPagesName)) DEUT_RETURN_IF_ERROR(ScanPages());
   if (state_.ok()) {
     // Without a readable dc_state, checkpoints and segments are still checked against the owner that a segment names.
     dc_ = state_->dc;
@@ -78,7 +78,7 @@ Status DataDirectory::Look(const std::string& directory) {
   return Status::Ok();
 }
 
-Status DataDirectory::LookAtPages() {
+Status DataDirectory::ScanPages() {
   DEUT_ASSIGN_OR_RETURN(checkpoints_, FindCheckpoints(storage_, pages_));
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(pages_));
   for (const std::string& name : names) {
@@ -89,7 +89,7 @@ Status DataDirectory::LookAtPages() {
       segment.path = path;
       segments_.push_back(segment);
     } else if (!ParseCheckpointName(name, &number)) {
-      (IsTemporaryCheckpoint(name) ? left_over_ : strange_).push_back(path);
+      (IsTemporaryCheckpoint(name) ? left_over_ : foreign_files_).push_back(path);
     }
   }
   std::ranges::sort(segments_, [](const SegmentFile& a, const SegmentFile& b) {

@@ -42,15 +42,15 @@ class DataDirectory {
   const std::vector<CheckpointNumber>& checkpoints() const { return checkpoints_; }
   // The segments, by number.
   const std::vector<SegmentFile>& segments() const { return segments_; }
-  // Other files, by path. left_over(): incomplete files that a crash left. strange(): files that no data component
-  // has written.
+  // Other files, by path. left_over(): incomplete files that a crash left. foreign_files(): files that no data
+  // component has written.
   const std::vector<std::string>& left_over() const { return left_over_; }
-  const std::vector<std::string>& strange() const { return strange_; }
+  const std::vector<std::string>& foreign_files() const { return foreign_files_; }
 
  private:
   DataDirectory(Storage& storage, const std::string& directory);
-  Status Look(const std::string& directory);
-  Status LookAtPages();
+  Status Scan(const std::string& directory);
+  Status ScanPages();
   void FindOwner();
 
   Storage& storage_;
@@ -61,7 +61,7 @@ class DataDirectory {
   std::vector<CheckpointNumber> checkpoints_;
   std::vector<SegmentFile> segments_;
   std::vector<std::string> left_over_;
-  std::vector<std::string> strange_;
+  std::vector<std::string> foreign_files_;
 };
 
 }  // namespace deut::dc

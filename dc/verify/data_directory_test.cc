@@ -30,8 +30,8 @@ TEST(DataDirectoryTest, FindsWhatIsThereAndChangesNothing) {
       EXPECT_LT(directory.segments()[i - 1].number, directory.segments()[i].number);
     }
     ASSERT_EQ(directory.left_over().size(), 1u);
-    ASSERT_EQ(directory.strange().size(), 1u);
-    EXPECT_EQ(directory.strange()[0], StoreOnDisk::PathOf("pages/readme"));
+    ASSERT_EQ(directory.foreign_files().size(), 1u);
+    EXPECT_EQ(directory.foreign_files()[0], StoreOnDisk::PathOf("pages/readme"));
     // One process at a time holds the directory.
     EXPECT_EQ(DataDirectory::Open(store.storage(), kDirectory).status(), ErrorCode::kUnavailable);
   }

@@ -141,7 +141,7 @@ Status Inspection::ShowDirectory() {
     Line(NameOf(kind), " segments: ", files, " of ", bytes, " bytes");
   }
   for (const std::string& path : directory_.left_over()) Line("left of a crash: ", path);
-  for (const std::string& path : directory_.strange()) Line("not of the data component: ", path);
+  for (const std::string& path : directory_.foreign_files()) Line("not of the data component: ", path);
   return Status::Ok();
 }
 

@@ -61,7 +61,7 @@ class Checking {
       return Damage(DEUT_ERROR(kCorruption, segment_.path, ": offset 0: a checkpoint names ", report_.named_bytes,
                                " bytes, the header says that there are at most ", header->capacity_bytes));
     }
-    report_.header_right = true;
+    report_.header_intact = true;
     return Status::Ok();
   }
 
@@ -93,8 +93,8 @@ class Checking {
   }
 
   void ScanTail(File& file, uint64_t begin, uint64_t end) {
-    uint64_t used = report_.named_bytes != 0 || report_.header_right ? std::min(begin, report_.file_bytes) : 0;
-    if (report_.header_right && begin < end) {
+    uint64_t used = report_.named_bytes != 0 || report_.header_intact ? std::min(begin, report_.file_bytes) : 0;
+    if (report_.header_intact && begin < end) {
       PartScanner scanner(file, segment_.number, begin, end);
       for (;;) {
         const auto part = scanner.Next();

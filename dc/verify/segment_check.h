@@ -27,10 +27,10 @@ struct SegmentReport {
   uint64_t parts = 0, part_bytes = 0;  // intact parts
   uint64_t tail_bytes = 0;             // unused bytes behind the last intact part
   uint64_t damages = 0;
-  bool header_right = false;
+  bool header_intact = false;
   // Bytes that may be read: they exist, and the header is right.
   uint64_t usable_bytes() const {
-    return header_right ? (named_bytes < file_bytes ? named_bytes : file_bytes / kIoAlignment * kIoAlignment) : 0;
+    return header_intact ? (named_bytes < file_bytes ? named_bytes : file_bytes / kIoAlignment * kIoAlignment) : 0;
   }
 };
 

@@ -41,7 +41,7 @@ class SegmentCheckTest : public ::testing::Test {
 TEST_F(SegmentCheckTest, AWholeSegmentHasNoDamage) {
   const SegmentReport report = Check(bytes_);
   EXPECT_EQ(report.damages, 0u);
-  EXPECT_TRUE(report.header_right);
+  EXPECT_TRUE(report.header_intact);
   EXPECT_GT(report.parts, 0u);
   EXPECT_EQ(report.usable_bytes(), bytes_);
 }
@@ -71,7 +71,7 @@ TEST_F(SegmentCheckTest, AFileThatIsTooShortOrNotThereIsDamage) {
 TEST_F(SegmentCheckTest, AHeaderThatIsNotRightMakesNothingUsable) {
   store_.Flip(first_.path, 16, 5);
   const SegmentReport report = Check(bytes_);
-  EXPECT_FALSE(report.header_right);
+  EXPECT_FALSE(report.header_intact);
   EXPECT_EQ(report.usable_bytes(), 0u);
   EXPECT_GT(report.damages, 0u);
 }

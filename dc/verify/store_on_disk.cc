@@ -40,7 +40,7 @@ void StoreOnDisk::Start() {
   state.number = IncarnationNumber(++incarnation_);
   state.incarnation = DcIncarnation(0x1000 + incarnation_);
   DEUT_CHECK(StateFile(*storage_, std::string(kDirectory)).Save(state).ok());
-  const RecordOperations::Home home{*storage_, PathOf("pages"), kDc, DcIncarnation(incarnation_)};
+  const RecordOperations::Location home{*storage_, PathOf("pages"), kDc, DcIncarnation(incarnation_)};
   auto opened = RecordOperations::Open(RealRuntime(), home, options_);
   DEUT_CHECK(opened.ok());
   operations_ = std::move(*opened);

@@ -43,7 +43,7 @@ class Verification {
       if (report_.checkpoints[i].readable) DEUT_RETURN_IF_ERROR(CheckTrees(i));
     }
     AdviseOnPages();
-    Note();
+    AddNotes();
     return Status::Ok();
   }
   VerifyReport& report() { return report_; }
@@ -75,7 +75,7 @@ class Verification {
   Status CheckTrees(size_t generation);
   void CheckTables(const CheckpointContents& contents, SegmentStore& store, CheckpointReport* report);
   void AdviseOnPages();
-  void Note();
+  void AddNotes();
 
   DataDirectory& directory_;
   Runtime& runtime_;
@@ -83,7 +83,7 @@ class Verification {
   VerifyReport report_;
   std::vector<CheckpointContents> contents_;  // without images; parallel to report_.checkpoints
   std::map<uint64_t, uint64_t> usable_;       // readable bytes of each existing segment
-  absl::flat_hash_set<size_t> told_;          // hashes of the messages about damaged pages of the newest checkpoint
+  absl::flat_hash_set<size_t> reported_;      // hashes of the messages about damaged pages of the newest checkpoint
 };
 
 Status Verification::ReadCheckpoints() {
@@ -123,9 +123,9 @@ Status Verification::ReadCheckpoints() {
 
 void Verification::JudgeGenerations() {
   const CheckpointNumber newest = report_.checkpoints.empty() ? CheckpointNumber() : report_.checkpoints[0].head.number;
-  if (report_.state.has_value() && newest < report_.state->kept) {
+  if (report_.state.has_value() && newest < report_.state->oldest_kept) {
     Find(Damaged::kCheckpoint,
-         Concat(directory_.pages(), "/", CheckpointName(report_.state->kept),
+         Concat(directory_.pages(), "/", CheckpointName(report_.state->oldest_kept),
                 " or a later checkpoint is missing: dc_state says that it was completed"),
          kFromBackup);
   }
@@ -212,8 +212,8 @@ class Verification::Pages final : public TreeWalkVisitor {
     // A damaged part is reported once, even if both checkpoints name it.
     const size_t told = absl::HashOf(damage.message());
     if (is_newest_) {
-      verification_.told_.insert(told);
-    } else if (verification_.told_.contains(told)) {
+      verification_.reported_.insert(told);
+    } else if (verification_.reported_.contains(told)) {
       return;
     }
     const std::string text = Concat("checkpoint ", report_.head.number.value, ", table ", table.value, ", ",
@@ -276,11 +276,11 @@ void Verification::AdviseOnPages() {
   }
 }
 
-void Verification::Note() {
+void Verification::AddNotes() {
   for (const std::string& path : directory_.left_over()) {
     report_.notes.push_back(Concat(path, ": left of a crash; goes after the next checkpoint"));
   }
-  for (const std::string& path : directory_.strange()) {
+  for (const std::string& path : directory_.foreign_files()) {
     report_.notes.push_back(Concat(path, ": is not of the data component"));
   }
   for (size_t i = kGenerations; i < directory_.checkpoints().size(); ++i) {

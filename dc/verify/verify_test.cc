@@ -353,7 +353,7 @@ TEST(VerifyTest, DamagedState) {
   EXPECT_TRUE(Found(report, Damaged::kState, {"incarnation 0", "of 1"})) << ReportText(report);
   // A state that names checkpoints which no longer exist.
   old.number = IncarnationNumber(1);
-  old.kept = CheckpointNumber(1000);
+  old.oldest_kept = CheckpointNumber(1000);
   store.Replace(path, EncodeDcState(old));
   report = Verified(store);
   EXPECT_TRUE(Found(report, Damaged::kCheckpoint, {CheckpointName(CheckpointNumber(1000)), "missing"}))

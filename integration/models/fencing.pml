@@ -47,7 +47,7 @@ byte known_life[3];
 inline pause_log_stream() {
   if
   :: log_stream != NO_STREAM ->
-     // code: dc/server/data_component_server.cc DataComponentServer::Obey; dc/server/apply_stream.cc ApplyStream::Send; protocol/call_gate.h CallGate::Close
+     // code: dc/server/data_component_server.cc DataComponentServer::AcceptTc; dc/server/apply_stream.cc ApplyStream::Send; protocol/call_gate.h CallGate::Close
      atomic { stream_closed[log_stream] = 1 };
      atomic { !stream_inside[log_stream] }  // code: protocol/call_gate.h CallGate::Close
   :: else
@@ -132,9 +132,9 @@ again:
        :: fence != me ->
           pause_log_stream();
 #if !defined(OMIT_X5_durable_before_answer)
-          atomic { disk_fence = me };  // code: dc/server/state_file.cc StateFile::Save; dc/server/state_keeper.cc StateKeeper::Obey
+          atomic { disk_fence = me };  // code: dc/server/state_file.cc StateFile::Save; dc/server/state_keeper.cc StateKeeper::SetFence
 #endif
-          atomic { fence = me };  // code: dc/server/state_keeper.cc StateKeeper::Obey
+          atomic { fence = me };  // code: dc/server/state_keeper.cc StateKeeper::SetFence
           if
           :: current != NOBODY ->
 #if !defined(OMIT_X5_drain)

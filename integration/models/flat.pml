@@ -250,7 +250,7 @@ active proctype Stream() {
        apply(next / 2 + 1)
      }
   // The next update of the run has the same key: that one alone is applied (S3).
-  // code: dc/record_ops/superseded_updates.cc SupersededUpdates::MoveBack
+  // code: dc/record_ops/superseded_updates.cc SupersededUpdates::MoveNeededToFront
   :: atomic { next >= applied && next % 2 == 0 && next + 2 < END && low_water[next / 2] == 0 &&
               key_of[next / 2] == key_of[next / 2 + 1] ->
        ever_sent = (next + 2 >= ever_sent -> next + 3 : ever_sent);

@@ -143,7 +143,7 @@ session:
      }
   :: else
   fi;
-  atomic {  // code: dc/server/fencing.cc Fencing::CheckHello, Fencing::CheckBasis; dc/server/data_component_server.cc DataComponentServer::Obey
+  atomic {  // code: dc/server/fencing.cc Fencing::CheckHello, Fencing::CheckBasis; dc/server/data_component_server.cc DataComponentServer::AcceptTc
     !hello[led_to[t]] ->
     d = led_to[t];
     if
@@ -156,7 +156,7 @@ session:
     fi
   };
   // code: tc/dc_link/link_thread.cc LinkThread::SayHello; tc/dc_link/peer_check.cc CheckPeer; tc/dc_link/dc_gate.cc DcGate::StartSession
-  atomic {  // code: dc/server/state_keeper.cc StateKeeper::Obey; dc/server/data_component_server.cc DataComponentServer::Obey
+  atomic {  // code: dc/server/state_keeper.cc StateKeeper::SetFence; dc/server/data_component_server.cc DataComponentServer::AcceptTc
     hello[d] = 0;
     frozen[d] = 0;
     log_durable[d] = (obeyed[d] == mine -> log_durable[d] : 0);

@@ -212,7 +212,7 @@ start:
     do
     ::
        // The fence drains what an earlier life of the TC has sent.
-       atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Hello, DataComponentServer::Obey
+       atomic {  // code: dc/server/data_component_server.cc DataComponentServer::Hello, DataComponentServer::AcceptTc
          in_stream = (stream_of == mine -> in_stream : 0);
          who = dc;
          hello_life = dc_life;

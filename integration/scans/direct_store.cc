@@ -109,7 +109,7 @@ void DirectStore::Seen::Add(std::string_view key, std::string_view value) {
 template <typename Visit>
 void DirectStore::ForEachDirectly(uint64_t first, uint64_t count, const Visit& visit) {
   dc::ScanCursor cursor{KeyOf(first), "", false};
-  dc::RecordOperations::ScanAhead ahead;
+  dc::RecordOperations::ScanReadAhead ahead;
   RecordBatch batch;
   while (count != 0 && !cursor.complete) {
     batch.Clear();
