@@ -55,7 +55,7 @@ class BenchStoreTest : public ::testing::Test {
   BenchThread thread_{1};
 };
 
-TEST_F(BenchStoreTest, WhatIsRightPassesAndIsCounted) {
+TEST_F(BenchStoreTest, CorrectAnswersPassAndAreCounted) {
   EXPECT_EQ(thread_.work.operations, kRecords);
   EXPECT_EQ(thread_.work.record_bytes, checksums_.bytes());
   EXPECT_EQ(store_->log_bytes(), checksums_.bytes() + std::string_view("bench").size());

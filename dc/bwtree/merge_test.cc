@@ -237,7 +237,7 @@ TEST(MergeTest, AParentIsWrittenAfterTheChildThatHasGrown) {
 }
 
 // Between any two steps another thread updates and reads the pages of the merge, and takes the remaining steps.
-TEST(MergeTest, WhoeverComesBetweenTheStepsCompletesThem) {
+TEST(MergeTest, AThreadThatComesBetweenTheStepsCompletesThem) {
   for (const char* point : {"bwtree.merge.before_remove", "bwtree.merge.before_unlink", "bwtree.merge.before_absorb",
                             "bwtree.merge.before_touch"}) {
     SCOPED_TRACE(point);

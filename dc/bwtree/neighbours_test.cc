@@ -52,7 +52,7 @@ class NeighboursTest : public ::testing::Test {
   Lows lows_;                   // lower bounds of leaves_
 };
 
-TEST_F(NeighboursTest, WhatIsInMemoryIsNotNamed) {
+TEST_F(NeighboursTest, LoadedLeavesAreNotNamed) {
   EXPECT_EQ(FindUnloadedLeaves({}, Side::kAt, true, kAll), Lows());
   EXPECT_EQ(FindUnloadedLeaves({}, Side::kBelow, false, kAll), Lows());
 }

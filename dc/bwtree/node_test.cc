@@ -90,7 +90,7 @@ TEST(NodeTest, TenantsTakeTheRoomThatTheirHostWasAllocatedWith) {
   EXPECT_EQ(third->delta_bytes, host->allocated_bytes() + third->bytes());
 }
 
-TEST(NodeTest, WhatDoesNotFitIntoTheRoomIsByItself) {
+TEST(NodeTest, ADeltaThatDoesNotFitIntoTheRoomHasItsOwnAllocation) {
   const Owned<BasePage> base = BasePage::Build(/*level=*/0, {}, Timestamp(), {});
   const Owned<RecordDelta> host = NewOn(base.get(), "host", "value", /*more=*/1);
   const Owned<RecordDelta> large = NewOn(host.get(), "large", std::string(host->room, 'v'));

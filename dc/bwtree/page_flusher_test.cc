@@ -135,7 +135,7 @@ TEST_F(FlushedLeaf, AnImageNeverHasMorePartsThanACheckpointTakes) {
   ExpectRestores(t_, t_.records());
 }
 
-TEST_F(FlushedLeaf, WhatIsNotInMemoryIsWrittenAsUpdatesAndWithAllPartsUsedLoadedFirst) {
+TEST_F(FlushedLeaf, AnUnloadedPageIsWrittenAsUpdatesOrLoadedFirstWhenAllPartsAreUsed) {
   for (size_t parts = 2; parts <= ImageParts::kMax; ++parts) {
     ASSERT_TRUE(t_.Evict(leaf_));
     t_.Put(20, "blind");
@@ -294,7 +294,7 @@ TEST_F(FlushedLeaf, APageThatOthersKeepChangingIsBusyAndStaysAsItWas) {
   ExpectRestores(t_, t_.records());
 }
 
-TEST(PageFlusher, WhatComesAboveTheMarkWaitsForTheNextImage) {
+TEST(PageFlusher, UpdatesAboveTheMarkWaitForTheNextImage) {
   StoredTree t;
   t.FillSettled(60);
   const StoredTree::Records before = t.records();
@@ -352,7 +352,7 @@ TEST_F(FlushedLeaf, OneFlusherAtATimeWritesAPage) {
   ExpectRestores(t_, t_.records());
 }
 
-TEST_F(FlushedLeaf, WhatAnEndingFlusherHasNotWrittenAnotherMayWrite) {
+TEST_F(FlushedLeaf, PagesThatAnEndingFlusherHasNotWrittenAnotherMayWrite) {
   t_.Put(20, "newer");
   {
     const auto created = PageFlusher::Create(t_.environment(), t_.store(), t_);

@@ -135,7 +135,7 @@ TEST(PageImageTest, BytesOfUpdates) {
   EXPECT_EQ((*deltas)[1]->version(), (Version{Timestamp(8), 3}));
 }
 
-TEST(PageImageTest, WhatIsMoreThanUpdatesIsWrittenAsAWhole) {
+TEST(PageImageTest, APageWithMoreChangesThanUpdatesIsWrittenAsAWhole) {
   Chain chain;
   chain.base->SetStored(1, false);
   std::string image = "before";

@@ -203,7 +203,7 @@ TEST(PageLoad, ASegmentThatIsNotThereIsSaidSo) {
   EXPECT_TRUE(leaf.on_storage());
 }
 
-TEST(PageLoad, WhatIsNoImageIsRefused) {
+TEST(PageLoad, BytesThatAreNoImageAreRefused) {
   StoredLeaf leaf;
   StoredTree& t = leaf.t;
   const ImageParts& image = leaf.image;
@@ -283,7 +283,7 @@ TEST(PageLoad, AnInnerPageHasNoUpdatesOfItsOwnOnStorage) {
 
 // --- A page that other threads change meanwhile.
 
-TEST(PageLoad, WhoeverIsFirstPutsThePageIn) {
+TEST(PageLoad, TheFirstThreadInstallsThePage) {
   StoredLeaf leaf;
   PageLoad late = leaf.BeginAndRead();
   ASSERT_TRUE(leaf.t.Load(kNumber).ok());

@@ -68,7 +68,7 @@ TEST(PageStorageRules, APageStaysUntilTheTermOfItsSplitIsPosted) {
   t.ExpectRight();
 }
 
-TEST(PageStorageRules, WhatWasReadIsComparedWithTheImageAgain) {
+TEST(PageStorageRules, AReadPageIsComparedWithTheImageAgain) {
   StoredTree t;
   t.Fill(0, 40);
   t.Flush();

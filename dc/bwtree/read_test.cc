@@ -92,7 +92,7 @@ TEST(ReadTest, PagesAreMergedMeanwhile) {
 }
 
 // The right half is updated while no index term leads to it, so the left half's copies of its records are old.
-TEST(ReadTest, WhatLiesBehindASplitThatIsNotPostedIsReadThere) {
+TEST(ReadTest, KeysBehindAnUnpostedSplitAreReadFromTheRightHalf) {
   TestTree t;
   // The updates come in a mixed order, so that both halves hold some of them.
   const auto place = [](uint64_t i) { return i * 37 % 101; };

@@ -68,7 +68,7 @@ TEST_F(RestoreTest, InnerPagesAreBackAndLeavesWaitOnStorage) {
   EXPECT_TRUE(found_ == t_.records());
 }
 
-TEST_F(RestoreTest, WhatAPageNamesIsToldOnce) {
+TEST_F(RestoreTest, PagesThatAPageNamesAreReportedOnce) {
   ReclamationDomain domain;
   const std::atomic<uint64_t> consolidation{0};
   const auto pages = std::move(*MappingTable::Create(1 << 16));

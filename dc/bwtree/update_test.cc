@@ -74,7 +74,7 @@ TEST_F(UpdateTest, DeltasOfAPageLieInTheRoomOfEarlierOnes) {
   ExpectAllThere({"a", "b"});
 }
 
-TEST_F(UpdateTest, WhoLosesKeepsItsRoomInTheSameChain) {
+TEST_F(UpdateTest, ALoserKeepsItsRoomInTheSameChain) {
   Put("a");
   BeforeNextCas([this] {
     Put("c");
@@ -85,7 +85,7 @@ TEST_F(UpdateTest, WhoLosesKeepsItsRoomInTheSameChain) {
   ExpectAllThere({"a", "b", "c"});
 }
 
-TEST_F(UpdateTest, WhoLosesAgainstAConsolidationLeavesItsRoom) {
+TEST_F(UpdateTest, ALoserAgainstAConsolidationLeavesItsRoom) {
   Put("a");
   BeforeNextCas([this] {
     for (char key = 'c'; key < 'c' + kChain - 1; ++key) Put(std::string(1, key));
@@ -97,7 +97,7 @@ TEST_F(UpdateTest, WhoLosesAgainstAConsolidationLeavesItsRoom) {
   ExpectAllThere({"a", "b", "c", "g"});
 }
 
-TEST_F(UpdateTest, WhoLosesAgainstASplitIsPutWhereItsKeyIs) {
+TEST_F(UpdateTest, ALoserAgainstASplitGoesToThePageOfItsKey) {
   for (uint64_t i = 0; i < 7 * kChain + 1; ++i) {
     t_.Put(KeyOf(i), large_, V(++clock_));
     ++keys_;

@@ -185,7 +185,7 @@ TEST_F(RecoveryTest, AnyDamageOfTheNewestMakesTheOlderOneTheStart) {
   ExpectOpens(2);
 }
 
-TEST_F(RecoveryTest, WhoHasFallenBackHasNothingOlderToFallBackTo) {
+TEST_F(RecoveryTest, AfterAFallBackNoOlderCheckpointIsLeftToFallBackTo) {
   ASSERT_TRUE(world_.Begin().ok());
   world_.Fill(0, 100, /*round=*/2);
   ASSERT_TRUE(world_.Take().ok());
@@ -232,7 +232,7 @@ TEST_F(RecoveryTest, TwoDamagedCheckpointsAreRefusedAndNothingIsChanged) {
   });
 }
 
-TEST_F(RecoveryTest, WhatIsOlderThanTheTwoGenerationsIsNoStart) {
+TEST_F(RecoveryTest, ACheckpointOlderThanTwoGenerationsIsNotOpened) {
   // A crash between completing 3 and removing 1 may leave this state. 2 and 3 are damaged.
   WriteCheckpoint(Content(2));
   WithFlippedBit(NameOf(3), 50,

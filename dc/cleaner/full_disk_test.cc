@@ -122,7 +122,7 @@ TEST(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
 }
 
 // A small segment is a header, a few live pages, and the rest of a block; a copy of it would be just as large.
-TEST(FullDiskTest, WhatACopyWouldLoseAgainIsNotCopied) {
+TEST(FullDiskTest, ASegmentWhoseCopyWouldBeNoSmallerIsNotCopied) {
   FaultyDisk disk(RealRuntime(), 3);
   RecordOperationsOptions options = Options(8);
   options.merge_interval = std::chrono::hours(24);  // no merge writes pages

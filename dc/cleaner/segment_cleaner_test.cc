@@ -127,7 +127,7 @@ TEST_F(SegmentCleanerTest, WithNothingToCleanNothingIsWritten) {
 }
 
 // If blocks and headers are large beside a segment, a copy may fill its segment as sparsely as the original did.
-TEST_F(SegmentCleanerTest, WhatWasCopiedIsNotCopiedAgainAndAgain) {
+TEST_F(SegmentCleanerTest, CopiedSegmentsAreNotCopiedRepeatedly) {
   RecordOperationsOptions options = Options();
   options.store.segment_bytes = 12 << 10;
   options.cleaner.slack_segments = 0;

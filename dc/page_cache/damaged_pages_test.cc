@@ -55,7 +55,7 @@ class DamagedPagesTest : public ::testing::Test {
   DamagedPages damaged_{runtime_};
 };
 
-TEST_F(DamagedPagesTest, WhatIsReadIsNotKnown) {
+TEST_F(DamagedPagesTest, ReadablePagesHaveNoRecentFailure) {
   EXPECT_TRUE(damaged_.RecentFailure(kPage, kTable).ok());
   EXPECT_TRUE(damaged_.RecordRead(kPage, kTable, Status::Ok()).ok());
   EXPECT_TRUE(damaged_.RecentFailure(kPage, kTable).ok());
@@ -63,7 +63,7 @@ TEST_F(DamagedPagesTest, WhatIsReadIsNotKnown) {
   EXPECT_EQ(log_.text(), "");
 }
 
-TEST_F(DamagedPagesTest, WhatCannotBeReadIsToldOnceWithTheRemedy) {
+TEST_F(DamagedPagesTest, AnUnreadablePageIsLoggedOnceWithTheRemedy) {
   const Status told = damaged_.RecordRead(kPage, kTable, Damage());
   EXPECT_EQ(told, ErrorCode::kCorruption);
   EXPECT_THAT(std::string(told.message()),
@@ -102,7 +102,7 @@ TEST_F(DamagedPagesTest, ForAMomentTheDiskIsNotAskedAgain) {
   EXPECT_FALSE(damaged_.RecentFailure(kPage, kTable).ok());
 }
 
-TEST_F(DamagedPagesTest, WhatCanBeReadAgainIsForgotten) {
+TEST_F(DamagedPagesTest, APageThatCanBeReadAgainIsForgotten) {
   (void)damaged_.RecordRead(kPage, kTable, Damage());
   (void)damaged_.RecordRead(PageId(18), kTable, Damage());
   EXPECT_TRUE(damaged_.RecordRead(kPage, kTable, Status::Ok()).ok());

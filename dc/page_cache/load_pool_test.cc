@@ -81,7 +81,7 @@ TEST_F(LoadPoolTest, SeveralCallersAtOnce) {
   t_.ExpectRight();
 }
 
-TEST_F(LoadPoolTest, WhatCannotBeReadIsNotedAndKeepsNobodyWaiting) {
+TEST_F(LoadPoolTest, AnUnreadablePageIsRecordedAndBlocksNoCaller) {
   LoadPool pool(RealRuntime(), loader_, 3);
   t_.disk().AddFault({.kinds = kDiskRead, .count = 2});
   pool.LoadAll(StoredTree::kTable, keys_, Side::kAt);

@@ -325,7 +325,7 @@ class StoppedEvictorTest : public PageEvictorTest {
   std::atomic<bool> let_go_{false};
 };
 
-TEST_F(StoppedEvictorTest, WhoBringsInDataWaitsUntilThereIsRoom) {
+TEST_F(StoppedEvictorTest, AThreadThatBringsInDataWaitsForFreeMemory) {
   StopAt(kBudget + 1);
   const auto reads = Waiting(PageEvictor::Purpose::kToRead);
   const auto applies = Waiting(PageEvictor::Purpose::kToApply);
@@ -334,7 +334,7 @@ TEST_F(StoppedEvictorTest, WhoBringsInDataWaitsUntilThereIsRoom) {
   applies->Join();
 }
 
-TEST_F(StoppedEvictorTest, WhoAppliesTheLogLeavesASixteenthToWhoReads) {
+TEST_F(StoppedEvictorTest, AThreadThatAppliesTheLogLeavesASixteenthToReaders) {
   StopAt(kBudget);
   evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
   // The thread waits for kMaxApplyWait if memory never becomes free, and not at all if there is.

@@ -123,7 +123,7 @@ TEST_F(PageLoaderTest, AShortageOfDescriptorsOrMemoryIsNoDamage) {
   EXPECT_TRUE(in_memory());
 }
 
-TEST_F(PageLoaderTest, WhatCannotBeReadIsNoErrorIfThePageHasAnotherImageByThen) {
+TEST_F(PageLoaderTest, AFailedReadIsNoErrorIfThePageHasAnotherImageByThen) {
   Source source(t_);
   const ImageParts image = t_.ImageOf(leaf_);
   t_.FlipBit(image, 0, /*at=*/100, 2);

@@ -95,7 +95,7 @@ TEST_F(PageMergerTest, ARoundThatIsStoppedGoesOnLater) {
   t_.ExpectRight();
 }
 
-TEST_F(PageMergerTest, WhatIsTooYoungIsMergedLater) {
+TEST_F(PageMergerTest, PagesWithYoungDeletionsAreMergedLater) {
   PageMerger merger = Merger(std::chrono::microseconds(1));
   DeleteMost();
   RunUntilDone(&merger, [] { return true; });

@@ -149,7 +149,7 @@ TEST_F(CheckpointFileTest, AFileOfFormatVersion1IsRead) {
   EXPECT_EQ(content->pages.size(), 1u);
 }
 
-TEST_F(CheckpointFileTest, WhatWasWrittenComesBack) {
+TEST_F(CheckpointFileTest, WrittenContentIsReadBack) {
   for (const uint32_t pages : {0u, 1u, 2000u, 30'000u}) {
     const CheckpointContent content = ContentWith(7, pages);
     ASSERT_EQ(Write(content).ToString(), "OK");
@@ -227,7 +227,7 @@ TEST_F(CheckpointFileTest, SealedNonsenseIsRefused) {
   EXPECT_EQ(sealed(60000, 1), ErrorCode::kCorruption);  // not zero behind the records
 }
 
-TEST_F(CheckpointFileTest, WhatCannotBeIsNotWritten) {
+TEST_F(CheckpointFileTest, ImpossibleContentIsNotWritten) {
   const auto wrong = [&](const std::function<void(CheckpointContent&)>& change) {
     CheckpointContent content = ContentWith(7, 5);
     change(content);

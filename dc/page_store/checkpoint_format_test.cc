@@ -66,7 +66,7 @@ TEST(CheckpointFormat, GoldenBytes) {
   EXPECT_EQ(bytes.substr(56), std::string(kCheckpointBlockBytes - 56, '\0'));
 }
 
-TEST(CheckpointFormat, WhatWasSealedIsOpened) {
+TEST(CheckpointFormat, SealedBlocksAreOpened) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{1000}, kCheckpointBlockRoom - 1, kCheckpointBlockRoom}) {
     for (const bool last : {false, true}) {
       CheckpointBlock block = kBlock;

@@ -70,7 +70,7 @@ TEST_F(CheckpointSetTest, TwoGenerationsAreKept) {
   }
 }
 
-TEST_F(CheckpointSetTest, WhatWasOpenedIsKeptUntilTwoNewerOnesAreComplete) {
+TEST_F(CheckpointSetTest, TheOpenedCheckpointIsKeptUntilTwoNewerOnesAreComplete) {
   {
     auto set = Open(0);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
@@ -91,7 +91,7 @@ TEST_F(CheckpointSetTest, WhatWasOpenedIsKeptUntilTwoNewerOnesAreComplete) {
 }
 
 // Segments that only this checkpoint names are removed right after it.
-TEST_F(CheckpointSetTest, WhatWasPassedOverIsGoneForGoodOnceTheNextOneIsThere) {
+TEST_F(CheckpointSetTest, APassedOverCheckpointIsGoneForGoodOnceTheNextOneIsComplete) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     {
       auto set = Open(0);
@@ -112,7 +112,7 @@ TEST_F(CheckpointSetTest, WhatWasPassedOverIsGoneForGoodOnceTheNextOneIsThere) {
 }
 
 // A damaged file newer than the opened one loses only its name.
-TEST_F(CheckpointSetTest, WhatIsNotUnderstoodIsNotRemoved) {
+TEST_F(CheckpointSetTest, UnrecognizedFilesAreNotRemoved) {
   {
     auto set = Open(0);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(Checkpoint(*set).ok());
@@ -206,7 +206,7 @@ TEST_F(CheckpointSetTest, AFileThatCannotBeRemovedGoesTheNextTime) {
 
 // A process that ended between the rename and the sync of the directory leaves a checkpoint that the next one opens.
 // Once the DC has reported it as stable, a loss of power must not remove it.
-TEST(CheckpointSetCrashTest, WhatWasOpenedIsDurable) {
+TEST(CheckpointSetCrashTest, TheOpenedCheckpointIsDurable) {
   const CheckpointContent first = ContentWith(1, 3), second = ContentWith(2, 3);
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     FaultyDisk disk(RealRuntime(), seed);

@@ -48,7 +48,7 @@ TEST(PartFormat, GoldenBytes) {
   EXPECT_EQ(bytes.substr(45), std::string(128 - 45, '\0'));
 }
 
-TEST(PartFormat, WhatWasEncodedComesBack) {
+TEST(PartFormat, EncodedPartsAreDecoded) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{88}, size_t{89}, size_t{5000}, size_t{100'000}}) {
     const std::string payload(size, 'p');
     const PageAddress address = AddressFor(payload);

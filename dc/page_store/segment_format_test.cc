@@ -40,7 +40,7 @@ TEST(SegmentFormat, GoldenBytes) {
   EXPECT_EQ(bytes.substr(40), std::string(kSegmentHeaderBytes - 40, '\0'));
 }
 
-TEST(SegmentFormat, WhatWasEncodedComesBack) {
+TEST(SegmentFormat, AnEncodedHeaderIsDecoded) {
   const auto header = DecodeSegmentHeader(Encoded(kHeader), "f");
   ASSERT_TRUE(header.ok()) << header.status().ToString();
   EXPECT_EQ(*header, kHeader);

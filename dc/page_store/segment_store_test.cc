@@ -267,7 +267,7 @@ TEST_F(SegmentStoreTest, ASegmentWhoseLastPartDiesWhileACheckpointNamesItOutlive
 }
 #endif
 
-TEST_F(SegmentStoreTest, WhatWasSyncedOutlivesALossOfPower) {
+TEST_F(SegmentStoreTest, SyncedPartsOutliveALossOfPower) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     StoreFixture fixture(seed);
     parts_.clear();
@@ -309,7 +309,7 @@ class SegmentStoreOpenTest : public SegmentStoreTest {
   }
 };
 
-TEST_F(SegmentStoreOpenTest, WhatACheckpointNamesIsThereAndTheRestGoesAfterTheNextOne) {
+TEST_F(SegmentStoreOpenTest, NamedSegmentsAreThereAndTheOthersGoAfterTheNextCheckpoint) {
   auto appender = NewAppender();
   std::vector<PageAddress> addresses = FillASegment(*appender);
   store().BeginCheckpoint(CheckpointNumber(5));
@@ -360,7 +360,7 @@ TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) 
   EXPECT_EQ(*store->RemoveDeadSegments(CheckpointNumber(6)), 2u);  // 7 and 6 are kept
 }
 
-TEST_F(SegmentStoreOpenTest, WhatIsNotAsTheCheckpointSaysIsRefusedAndNothingIsChanged) {
+TEST_F(SegmentStoreOpenTest, SegmentsThatContradictTheCheckpointAreRefusedAndNothingIsChanged) {
   auto appender = NewAppender();
   const std::vector<PageAddress> addresses = FillASegment(*appender);
   const std::vector<SegmentExtent> extents = *store().SyncAll(CheckpointNumber(5));

@@ -114,7 +114,7 @@ TEST_F(DamagedPageTest, TheDiskIsNotAskedAgainAndAgain) {
   EXPECT_LT(disk_.hits(damage_), 100u);
 }
 
-TEST_F(DamagedPageTest, WhatIsMoreThanAPageMayHoldStopsTheLogAndIsNotLost) {
+TEST_F(DamagedPageTest, MoreUpdatesThanAPageMayHoldStopTheLogAndAreNotLost) {
   world_.Put(KeyOf(kVictim), std::string(10, 'b'));
   world_.TryFlush();
   for (int i = 0; i < 40 && !world_.broken(); ++i) {

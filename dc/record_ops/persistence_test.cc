@@ -22,7 +22,7 @@
 namespace deut::dc {
 namespace {
 
-TEST(PersistenceTest, WhatACheckpointHoldsIsThereInTheNextLife) {
+TEST(PersistenceTest, CheckpointedRecordsAreThereInTheNextIncarnation) {
   World world;
   Random random(1);
   world.Create();

@@ -64,7 +64,7 @@ class SegmentScrubberTest : public ::testing::Test {
   ::deut::testing::RecordedLog log_;
 };
 
-TEST_F(SegmentScrubberTest, WhatIsWholeIsReadWhole) {
+TEST_F(SegmentScrubberTest, AnIntactStoreIsReadCompletely) {
   const auto scrubber = Scrubber();
   ASSERT_TRUE(scrubber->Scrub().ok());
   ASSERT_TRUE(scrubber->Scrub().ok());

@@ -282,7 +282,7 @@ TEST_F(DataComponentServerTest, DirectReadsOfSeveral) {
 
 // Pages that are not in memory: the requests report that they need the disk, run once, on a thread that reads from
 // it, and are counted once.
-TEST_F(DataComponentServerTest, WhatNeedsTheDiskIsCountedOnce) {
+TEST_F(DataComponentServerTest, ARequestThatNeedsTheDiskIsCountedOnce) {
   Fill(300);
   ASSERT_TRUE(server_->Checkpoint(sender_, log_.end(), kNoDeadline).ok());
   stream_.reset();

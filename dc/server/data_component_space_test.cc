@@ -114,7 +114,7 @@ class NearlyFullDiskTest : public ::testing::Test {
   uint64_t number_ = 0;
 };
 
-TEST_F(NearlyFullDiskTest, X7WhatACheckpointWillTakeIsNotPromised) {
+TEST_F(NearlyFullDiskTest, X7SpaceThatACheckpointWillNeedIsNotPromised) {
   Start(Duration());
   for (int round = 0; round < 5; ++round) {
     for (int i = 0; i < 10; ++i) PutBatch();

@@ -193,7 +193,7 @@ TEST(KeptFormatTest, FilesOfAnotherVersionThatNobodyNamesAreRefusedToo) {
 }
 
 // Damage and missing files are refused at every start of the DC, with the same message and unchanged bytes.
-TEST(KeptFormatTest, WhatIsDamagedOrMissingIsRefusedForEverAndNothingIsChanged) {
+TEST(KeptFormatTest, DamagedOrMissingFilesAreRefusedForEverAndNothingIsChanged) {
   const Files sample = ReadSample(Samples().rbegin()->second);
   struct Case {
     const char* prefix;  // prefix of the files that are changed

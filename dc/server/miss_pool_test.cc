@@ -47,7 +47,7 @@ TEST(MissPoolTest, ARequestThatWaitsForTheDiskDelaysNoOther) {
 }
 
 // A removed request is not touched: the thread that abandons it may free it at once.
-TEST(MissPoolTest, WhatIsRemovedWhileQueuedIsNeverAnswered) {
+TEST(MissPoolTest, ARequestRemovedWhileQueuedIsNeverAnswered) {
   CallGracePeriod calls(RealRuntime());
   DataRequest first;
   DataRequest last;

@@ -82,7 +82,7 @@ TEST_F(StartingDataComponentTest, HealthFollowsTheDisk) {
   counters->Join();
 }
 
-TEST_F(StartingDataComponentTest, WhoAsksMeanwhileHearsHowFarItIs) {
+TEST_F(StartingDataComponentTest, ACallDuringTheStartReportsTheProgress) {
   StartAndHang();
   EXPECT_EQ(Counter(*starting_, "recovering"), 1u);
   EXPECT_EQ(Counter(*starting_, "incarnation"), 2u);

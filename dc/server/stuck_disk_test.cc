@@ -84,7 +84,7 @@ TEST_F(StuckDiskTest, CountersAndWhatIsInMemoryAreAnsweredMeanwhile) {
 }
 
 // No other TC has taken over from an incarnation that ends, so no caller is told so: its TC would stop serving.
-TEST_F(StuckDiskTest, WhoWaitsForTheDiskIsNotToldOfAnotherTcWhenTheLifeEnds) {
+TEST_F(StuckDiskTest, ACallThatWaitsForTheDiskReportsNoOtherTcWhenTheIncarnationEnds) {
   Start(seconds(100), Duration());
   for (char c = 'b'; c <= 'z'; ++c) log_.Put(std::string(3, c), std::string(1000, c));  // makes many pages
   ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());

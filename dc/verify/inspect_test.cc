@@ -88,7 +88,7 @@ TEST_F(InspectTest, ATreeOfLevels) {
   EXPECT_THAT(Run(Inspected::kPage, 1), HasSubstr(" children\n  the first key -> page "));
 }
 
-TEST_F(InspectTest, WhatIsNotThere) {
+TEST_F(InspectTest, MissingObjectsAreNotFound) {
   store_.Fill(100);
   EXPECT_THAT(Run(Inspected::kTable, 99), HasSubstr("checkpoint 4 has no table 99"));
   EXPECT_THAT(Run(Inspected::kPage, 99999), HasSubstr("has no image of page 99999"));

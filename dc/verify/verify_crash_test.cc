@@ -117,7 +117,7 @@ class CrashRun {
   uint32_t tables_ = 100;
 };
 
-TEST(VerifyCrashTest, WhatIsOnTheDiskIsWholeAtAnyMoment) {
+TEST(VerifyCrashTest, AfterACrashAtAnyMomentTheFolderIsIntact) {
   const char* const given = std::getenv("DEUT_VERIFY_CRASHES");
   const int crashes = given == nullptr ? 300 : std::atoi(given);
   const uint64_t seed = given == nullptr ? 1 : RealRuntime().RandomSeed();

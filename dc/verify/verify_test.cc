@@ -51,7 +51,7 @@ std::vector<std::string> Checkpoints(StoreOnDisk& store) {
   return paths;
 }
 
-TEST(VerifyTest, WhatTheDataComponentLeavesIsClean) {
+TEST(VerifyTest, AFolderThatTheDataComponentLeavesIsClean) {
   StoreOnDisk store;
   store.Fill(6000);
   const std::map<std::string, std::string> before = store.Bytes();
@@ -95,7 +95,7 @@ TEST(VerifyTest, AFreshDirectoryIsClean) {
   EXPECT_EQ(VerdictLine(report), "dc verify: clean, 1 pages, 1 records in 1 tables, 1 segments, 1 checkpoints");
 }
 
-TEST(VerifyTest, WhatCannotBeCheckedIsNeitherCleanNorDamaged) {
+TEST(VerifyTest, AFolderThatCannotBeCheckedIsNeitherCleanNorDamaged) {
   StoreOnDisk store;
   EXPECT_EQ(Verify(store).status(), ErrorCode::kNotFound);
   ASSERT_TRUE(store.storage().CreateDirectory(std::string(StoreOnDisk::kDirectory)).ok());
@@ -116,7 +116,7 @@ TEST(VerifyTest, WhatCannotBeCheckedIsNeitherCleanNorDamaged) {
 }
 
 // Images of pages that no root leads to, and files left by a crash, are reported and are no damage.
-TEST(VerifyTest, WhatNobodyNeedsIsTold) {
+TEST(VerifyTest, UnneededFilesAreReported) {
   StoreOnDisk store;
   store.Fill(1000);
   auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(4), StoreOnDisk::kDc,
@@ -225,7 +225,7 @@ TEST(VerifyTest, AFlippedBitInAPartNamesPlaceAndPage) {
 
 // A part that both checkpoints name is reported once, for the newer one's page. A part that only the older one names
 // is reported for the older one.
-TEST(VerifyTest, WhatBothCheckpointsNameIsToldOnce) {
+TEST(VerifyTest, DamageThatBothCheckpointsNameIsReportedOnce) {
   StoreOnDisk store;
   store.Fill(2000);
   std::map<PageAddress, int> names;  // 1: the older checkpoint, 2: the newer one
