@@ -66,7 +66,8 @@ int Main(int argc, char** argv) {
       "dcd",
       "The data component: tables of ordered records in a latch-free Bw-tree, in memory and on disk; serves one tcd.");
   AddDaemonFlags(&flags, &options.daemon);
-  flags.Add("tls_tc", &options.daemon.tls.tcs, "names of which the transaction component's certificate must have one");
+  flags.Add("tls_tc", &options.daemon.tls.tcs,
+            "allowed names; the transaction component's certificate must have one of them");
   AddDcFlags(&flags, &options.component);
   return RunDaemon("dcd", flags, argc, argv, options.daemon,
                    [&](DaemonContext& context) { return Serve(options, context); });

@@ -35,14 +35,16 @@ int Main(int argc, char** argv) {
   bool json = false;
   bool huge_pages = true;
   FlagSet flags("record_ops_bench", "Measures a data component's records in one process.");
-  flags.Add("parts", &parts, "which of memory, beyond_memory, recovery, checkpoint, partition; none = all");
-  flags.Add("records", &options.records, "of 100 bytes and a key of 12 to 28", uint64_t{10000}, uint64_t{UINT32_MAX});
-  flags.Add("rounds", &options.rounds, "in which what is compared alternates", uint32_t{1}, uint32_t{1000});
-  flags.Add("time", &options.time, "of each measurement");
-  flags.Add("dir", &options.directory, "folder for what is on disk, emptied; none = a temporary one");
-  flags.Add("recovery_gib", &options.recovery_gib, "the largest of three sizes of data to be recovered");
-  flags.Add("memory_share", &options.memory_share, "the data is so many times the memory, beyond memory", uint32_t{1},
+  flags.Add("parts", &parts, "parts to run: memory, beyond_memory, recovery, checkpoint, partition; none = all");
+  flags.Add("records", &options.records, "number of records, each of 100 bytes with a key of 12 to 28 bytes",
+            uint64_t{10000}, uint64_t{UINT32_MAX});
+  flags.Add("rounds", &options.rounds, "number of rounds; the compared variants alternate in each", uint32_t{1},
             uint32_t{1000});
+  flags.Add("time", &options.time, "duration of each measurement");
+  flags.Add("dir", &options.directory, "folder for the data on disk, which is emptied first; none = a temporary one");
+  flags.Add("recovery_gib", &options.recovery_gib, "largest of three sizes of data to recover, in GiB");
+  flags.Add("memory_share", &options.memory_share, "beyond_memory: size of the data as a multiple of the memory",
+            uint32_t{1}, uint32_t{1000});
   flags.Add("json", &json, "write JSON in place of the table");
   flags.Add("huge_pages", &huge_pages, "memory in huge pages, as a daemon has it");
   const auto system = NewSystemStorage(IoKind::kAuto, RealRuntime());

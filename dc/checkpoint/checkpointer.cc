@@ -197,7 +197,7 @@ Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
       environment_.wait_for_memory();
       const Status loaded = environment_.loader.Load(table, Target(high, Side::kBelow));
       if (!loaded.ok()) {
-        return DEUT_ERROR(kUnavailable, "the checkpoint is put off: a page cannot be loaded: ", loaded.ToString());
+        return DEUT_ERROR(kUnavailable, "the checkpoint is postponed: a page cannot be loaded: ", loaded.ToString());
       }
     }
   }
@@ -223,8 +223,8 @@ Status Checkpointer::WaitForGuards() {
     environment_.trees.domain.Collect();
     if (passed->load(std::memory_order_acquire)) return Status::Ok();
     if (environment_.runtime.Now() >= limit) {
-      return DEUT_ERROR(kResourceExhausted, "the checkpoint is put off: a thread has been looking at pages for ",
-                        std::chrono::duration_cast<std::chrono::seconds>(kGraceLimit).count(), " s without an end");
+      return DEUT_ERROR(kResourceExhausted, "the checkpoint is postponed: a thread has held a guard on pages for ",
+                        std::chrono::duration_cast<std::chrono::seconds>(kGraceLimit).count(), " s");
     }
     environment_.runtime.SleepUntil(environment_.runtime.Now() + kGraceStep);
   }

@@ -187,7 +187,7 @@ class InnerPages {
 
 // Returns the refusal for the reason `why`, with what the operator can do.
 Status Refusal(const std::string& directory, std::string_view why) {
-  return DEUT_ERROR(kCorruption, why, ". Nothing was deleted or changed. Bring back what is missing, or a copy of ",
+  return DEUT_ERROR(kCorruption, why, ". Nothing was deleted or changed. Restore the missing files, or a copy of ",
                     directory, " with its redo log; `deut dc verify` lists all that is damaged there");
 }
 

@@ -19,8 +19,8 @@ Status DamagedPages::RecordRead(PageId page, TableId table, const Status& read) 
     return read;
   }
   if (read != ErrorCode::kCorruption && read != ErrorCode::kIoError) return read;
-  Status told(read.code(), Concat("table ", table.value, ": ", read.message(),
-                                  ". Bring its file back from a copy; `deut dc verify` lists all that is damaged"));
+  Status described(read.code(), Concat("table ", table.value, ": ", read.message(),
+                                       ". Restore its file from a copy; `deut dc verify` lists all damage"));
   bool is_new = false;
   bool is_last = false;
   // Logs after the mutex is released: a log line may take time.
@@ -30,15 +30,15 @@ Status DamagedPages::RecordRead(PageId page, TableId table, const Status& read) 
       const auto [at, inserted] = pages_.try_emplace(page);
       is_new = inserted || at->second.table != table;
       is_last = inserted && pages_.size() == kLimit;
-      at->second = Damage{table, told, runtime_.Now()};
+      at->second = Damage{table, described, runtime_.Now()};
       count_.store(pages_.size(), std::memory_order_relaxed);
     }
   }
   if (is_new) {
-    LogError("a page cannot be read: ", told.ToString(), ". Its records are not answered; its updates are kept");
+    LogError("a page cannot be read: ", described.ToString(), ". Reads of its records fail; its updates are kept");
   }
-  if (is_last) LogError(kLimit, " pages cannot be read: no further ones are told here");
-  return told;
+  if (is_last) LogError(kLimit, " pages cannot be read: further ones are not logged");
+  return described;
 }
 
 void DamagedPages::Forget(PageId page) {

@@ -141,12 +141,12 @@ TEST_F(DamagedPagesTest, AnIdThatIsAnotherTablesPageNowIsAnotherPage) {
 TEST_F(DamagedPagesTest, OfTooManyItIsSaidThatThereAreMore) {
   const auto page = [](size_t i) { return PageId(static_cast<uint32_t>(100 + i)); };
   for (size_t i = 0; i < DamagedPages::kLimit; ++i) {
-    EXPECT_EQ(log_.Count("no further ones"), 0u);
+    EXPECT_EQ(log_.Count("further ones are not logged"), 0u);
     log_.TakeErrors();
     (void)damaged_.RecordRead(page(i), kTable, Damage());
     if (HasFailure()) return;
   }
-  EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("cannot be read"), HasSubstr("no further ones are told")));
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("cannot be read"), HasSubstr("further ones are not logged")));
   const Status told = damaged_.RecordRead(page(DamagedPages::kLimit), kTable, Damage());
   EXPECT_THAT(std::string(told.message()), HasSubstr("deut dc verify"));
   EXPECT_EQ(damaged_.count(), DamagedPages::kLimit);

@@ -74,7 +74,7 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
     const std::string path = Concat(set->directory_, "/", name);
     DEUT_ASSIGN_OR_RETURN(const CheckpointStart start, LookAt(storage, path, dc, number));
     if (start == CheckpointStart::kUnknown || (start == CheckpointStart::kTorn && !temporary)) {
-      LogError(path, ": its first block is not understood; the file is left alone");
+      LogError(path, ": the first block has an unknown format; the file is not changed");
       set->unrecognized_names_.insert(name);
     }
     if (!temporary && number > opened) set->passed_over_.push_back(Concat(set->directory_, "/", name));

@@ -90,7 +90,7 @@ Result<bool> SegmentFiles::MayRemove(const std::string& path) {
   const Result<SegmentHeader> header = DecodeSegmentHeader(bytes, path);
   if (!header.ok()) {
     if (header.status() == ErrorCode::kVersionMismatch) return header.status();
-    LogError(header.status().message(), "; no checkpoint names it, and the file is left alone");
+    LogError(header.status().message(), "; no checkpoint names it, and the file is not changed");
     return false;
   }
   if (header->dc != dc_ || header->number != number || header->kind != kind) {
@@ -171,11 +171,11 @@ Status SegmentFiles::CheckReserve(SpaceUse use) const {
   if (use == SpaceUse::kOrdinary) {
     full_log_.Begin([&] {
       return Concat("disk: no room for pages in ", directory_, ": ", free_bytes, " bytes are free, of which ", kept,
-                    " are kept for giving space back, and a segment takes ", options_.segment_bytes);
+                    " are reserved for work that frees space, and a segment takes ", options_.segment_bytes);
     });
   }
   return DEUT_ERROR(kResourceExhausted, directory_, ": ", free_bytes, " bytes are free, of which ", kept,
-                    " are kept for giving space back");
+                    " are reserved for work that frees space");
 }
 
 bool SegmentFiles::IsAnythingDead() const {

@@ -133,7 +133,7 @@ TEST(SegmentStoreReserveTest, AFullDiskLeavesALineWithItsBytesAndOneWhenItIsOver
   ASSERT_EQ(lines.lines().size(), 1u);
   EXPECT_TRUE(lines.Have("disk: no room for pages in ",
                          Concat(kReserve, " bytes are free, of which ", kReserve,
-                                " are kept for giving space back, and a segment takes ", kSegment)))
+                                " are reserved for work that frees space, and a segment takes ", kSegment)))
       << lines.lines().front();
   EXPECT_TRUE(append(2 * kReserve));
   ASSERT_EQ(lines.lines().size(), 2u);

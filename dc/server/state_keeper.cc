@@ -73,14 +73,14 @@ Status StateKeeper::SaveLogDurable(bool* wrote) {
 }
 
 void StateKeeper::Run() {
-  bool told = false;
+  bool failing = false;
   for (;;) {
     const bool last = stop_.load(std::memory_order_seq_cst);
     const Lsn written = log_durable();
     bool wrote = false;
     const Status saved = SaveLogDurable(&wrote);
-    if (!saved.ok() && !told) LogWarning("how far the TC's log is durable cannot be written: ", saved.ToString());
-    told = !saved.ok();
+    if (!saved.ok() && !failing) LogWarning("the durable LSN of the TC's log cannot be written: ", saved.ToString());
+    failing = !saved.ok();
     if (last) return;
     // Pause first, then sleep until there is a new LSN.
     const Deadline pause = runtime_.Now() + (wrote ? kPause : Duration());
@@ -89,7 +89,7 @@ void StateKeeper::Run() {
       if (stop_.load(std::memory_order_seq_cst)) break;
       const bool resting = runtime_.Now() < pause;
       asleep_.store(!resting, std::memory_order_seq_cst);
-      if (!resting && (told || log_durable_.load(std::memory_order_seq_cst) != written)) break;
+      if (!resting && (failing || log_durable_.load(std::memory_order_seq_cst) != written)) break;
       runtime_.Wait(wakes_, wakes, resting ? pause : kNoDeadline);
     }
     asleep_.store(false, std::memory_order_seq_cst);

@@ -80,7 +80,8 @@ class Inspection {
 
 Result<CheckpointContents> Inspection::Read(CheckpointNumber number) const {
   if (!directory_.dc().has_value()) {
-    return DEUT_ERROR(kCorruption, directory_.pages(), ": nothing says whose it is: neither dc_state nor a segment");
+    return DEUT_ERROR(kCorruption, directory_.pages(),
+                      ": the owner is unknown: neither dc_state nor a segment names it");
   }
   return ReadContents(directory_.storage(), directory_.pages(), number, *directory_.dc(), WithImages::kYes);
 }
@@ -140,8 +141,8 @@ Status Inspection::ShowDirectory() {
     }
     Line(NameOf(kind), " segments: ", files, " of ", bytes, " bytes");
   }
-  for (const std::string& path : directory_.left_over()) Line("left of a crash: ", path);
-  for (const std::string& path : directory_.foreign_files()) Line("not of the data component: ", path);
+  for (const std::string& path : directory_.left_over()) Line("left over from a crash: ", path);
+  for (const std::string& path : directory_.foreign_files()) Line("does not belong to the data component: ", path);
   return Status::Ok();
 }
 

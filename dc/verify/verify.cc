@@ -95,7 +95,7 @@ Status Verification::ReadCheckpoints() {
     if (!directory_.dc().has_value()) {
       ++report.damages;
       Find(Damaged::kCheckpoint,
-           Concat(directory_.pages(), "/", CheckpointName(numbers[i]), ": cannot be checked: nothing says whose it is"),
+           Concat(directory_.pages(), "/", CheckpointName(numbers[i]), ": cannot be checked: its owner is unknown"),
            kFromBackup);
       continue;
     }
@@ -164,8 +164,7 @@ Status Verification::CheckSegments() {
         const SegmentReport segment,
         CheckSegment(directory_.storage(), file, named_bytes, directory_.dc(), [this](const Status& damage) {
           Find(Damaged::kSegment, std::string(damage.message()),
-               "if a page needs it, that page is named below; else it is space that "
-               "nobody uses");
+               "if a page needs it, that page is named below; otherwise it is unused space");
         }));
     report_.segments.push_back(segment);
     if (entry == named.end()) continue;
@@ -278,14 +277,14 @@ void Verification::AdviseOnPages() {
 
 void Verification::AddNotes() {
   for (const std::string& path : directory_.left_over()) {
-    report_.notes.push_back(Concat(path, ": left of a crash; goes after the next checkpoint"));
+    report_.notes.push_back(Concat(path, ": left over from a crash; the next checkpoint removes it"));
   }
   for (const std::string& path : directory_.foreign_files()) {
-    report_.notes.push_back(Concat(path, ": is not of the data component"));
+    report_.notes.push_back(Concat(path, ": does not belong to the data component"));
   }
   for (size_t i = kGenerations; i < directory_.checkpoints().size(); ++i) {
     report_.notes.push_back(Concat(directory_.pages(), "/", CheckpointName(directory_.checkpoints()[i]),
-                                   ": an older checkpoint, left of a crash; goes after the next one"));
+                                   ": an older checkpoint, left over from a crash; the next one removes it"));
   }
   if (report_.checkpoints.empty()) {
     report_.notes.push_back(
