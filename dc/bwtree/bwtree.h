@@ -107,24 +107,23 @@ class BwTree {
   // Sets the number of records that the leaf counts for in the statistics.
   void CountRecords(PageId id, uint32_t live);
 
-  // The page to which an update of a key belongs, as of some moment. A caller with several updates finds all their
-  // places before it makes the first update. The cache lines that they touch are then prefetched together.
-  class Place;
-  // Finds the places of several keys, at most kMaxPlacesPerCall. The searches run side by side, so that their cache
+  // The leaf to which an update of a key belongs, as of some moment. A caller with several updates finds all their
+  // leaves before it makes the first update. The cache lines that they touch are then prefetched together.
+  class LeafHint;
+  // Finds the leaves of several keys, at most kMaxLeavesPerCall. The searches run side by side, so that their cache
   // misses overlap. They read inner pages only. REQUIRES: a guard, which the caller holds until it has used the
-  // places.
-  static constexpr size_t kMaxPlacesPerCall = 8;
-  void FindPlaces(std::span<const std::string_view> keys, Place* places);
-  // Prefetches the memory that an update at this place will write to. A hint. The caller calls it some time after
-  // FindPlaces.
-  void PrefetchRoom(const Place& place) const;
+  // hints.
+  static constexpr size_t kMaxLeavesPerCall = 8;
+  void FindLeaves(std::span<const std::string_view> keys, LeafHint* hints);
+  // Prefetches the memory that an update of this leaf will write to. The caller calls it some time after FindLeaves.
+  void PrefetchRoom(const LeafHint& hint) const;
 
   // kGateClosed: nothing happened. The page has reached the largest size that it may have while the gate is closed.
   enum class Outcome : uint8_t { kApplied, kDuplicate, kNotLoaded, kGateClosed };
-  // `place`: the result of an earlier search. The update is correct regardless of later changes to the page.
-  Result<Outcome> Put(std::string_view key, std::string_view value, Version version, const Place& place);
+  // `hint`: the result of FindLeaves. The update is correct regardless of later changes to the page.
+  Result<Outcome> Put(std::string_view key, std::string_view value, Version version, const LeafHint& hint);
   Result<Outcome> Put(std::string_view key, std::string_view value, Version version);
-  Result<Outcome> Delete(std::string_view key, Version version, const Place& place);
+  Result<Outcome> Delete(std::string_view key, Version version, const LeafHint& hint);
   Result<Outcome> Delete(std::string_view key, Version version);
 
   // Appends the record to `answer` if there is one. kNotLoaded: the caller must load the page first.
@@ -143,12 +142,12 @@ class BwTree {
   // Appends records of one page, in ascending (or descending) order, up to the page's border or the budget. Then it
   // moves the cursor: the returned records, and the empty key range behind them, are no longer in [low, high). False:
   // nothing happened. The caller must first load the page at cursor->low (or the page below cursor->high).
-  // `place`: the place that the last call for this scan returned, inside the same guard. With it, the scan need not
+  // `hint`: the hint that the last call for this scan returned, inside the same guard. With it, the scan need not
   // search for the page again.
-  [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer, ScanPlace* place);
+  [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer, ScanHint* hint);
   [[nodiscard]] bool ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer) {
-    ScanPlace place;
-    return ScanAscending(cursor, budget, answer, &place);
+    ScanHint hint;
+    return ScanAscending(cursor, budget, answer, &hint);
   }
   [[nodiscard]] bool ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer);
 
@@ -253,12 +252,12 @@ class BwTree {
   // read.cc
   Found ReadPage(const PageView& page, std::string_view key, RecordBatch* answer);
   // scan.cc
-  PageView PageOf(const ScanCursor& cursor, ScanPlace place);
+  PageView PageOf(const ScanCursor& cursor, ScanHint hint);
   // page_load.cc
   bool HasBoundsOf(const BasePage& image, const PageView& page) const;
   // update.cc
   Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version,
-                         const Place& place);
+                         const LeafHint& hint);
   // Puts the delta on a page that is entirely on storage. REQUIRES: a guard. False: nothing happened.
   bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
   // walk.cc: visits the pages that were split off `left`, up to `high`, and whose terms are not posted yet, from
@@ -336,19 +335,19 @@ class BwTree {
   std::atomic<uint64_t> small_pages_{1};  // starts at one: the first merge pass looks at all pages
 };
 
-class BwTree::Place {
+class BwTree::LeafHint {
  public:
-  Place() = default;  // not known
+  LeafHint() = default;  // not known
   // For a page that cannot be read: it accepts blind updates up to the size that one part of an image can hold.
-  static Place Unreadable() {
-    Place place;
-    place.unreadable_ = true;
-    return place;
+  static LeafHint Unreadable() {
+    LeafHint hint;
+    hint.unreadable_ = true;
+    return hint;
   }
 
  private:
   friend class BwTree;
-  explicit Place(const PageView& page) : page_(page) {}
+  explicit LeafHint(const PageView& page) : page_(page) {}
   PageView page_{kNoPage, PageWord()};
   bool unreadable_ = false;
 };

@@ -46,7 +46,7 @@ BwTree::PageView BwTree::FindLeaf(const Target& target) {
   PageView page{root_, pages_.LoadWord(root_)};
   for (;;) {
     const Node* const head = page.head();
-    // A caller without a place descends by itself, which handles every unusual case.
+    // A caller without a hint descends by itself, which handles every unusual case.
     if (head == nullptr || head->is_leaf() || IsRemoved(head) || LiesLeft(*head, target)) {
       return PageView{kNoPage, PageWord()};
     }
@@ -62,10 +62,10 @@ BwTree::PageView BwTree::FindLeaf(const Target& target) {
 
 // The searches advance side by side. Each step of one search needs the lines that its previous step prefetched; by
 // then the other searches have prefetched theirs.
-void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
-  DEUT_DCHECK(keys.size() <= kMaxPlacesPerCall);
-  std::array<PageView, kMaxPlacesPerCall> pages;
-  std::array<PageId, kMaxPlacesPerCall> children;
+void BwTree::FindLeaves(std::span<const std::string_view> keys, LeafHint* hints) {
+  DEUT_DCHECK(keys.size() <= kMaxLeavesPerCall);
+  std::array<PageView, kMaxLeavesPerCall> pages;
+  std::array<PageId, kMaxLeavesPerCall> children;
   pages.fill(PageView{root_, pages_.LoadWord(root_)});
   uint32_t open = (uint32_t{1} << keys.size()) - 1;
   const auto for_each = [&open](auto&& step) {
@@ -74,7 +74,7 @@ void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
   while (open != 0) {
     for_each([&](size_t i) {
       const Node* const head = pages[i].head();
-      // A caller without a place descends by itself, which handles every unusual case.
+      // A caller without a hint descends by itself, which handles every unusual case.
       if (head == nullptr || head->is_leaf() || IsRemoved(head) || LiesLeft(*head, Target(keys[i], Side::kAt))) {
         pages[i] = PageView{kNoPage, PageWord()};
         open &= ~(uint32_t{1} << i);
@@ -97,12 +97,12 @@ void BwTree::FindPlaces(std::span<const std::string_view> keys, Place* places) {
       open &= ~(uint32_t{1} << i);
     });
   }
-  for (size_t i = 0; i < keys.size(); ++i) places[i] = Place(pages[i]);
+  for (size_t i = 0; i < keys.size(); ++i) hints[i] = LeafHint(pages[i]);
 }
 
-void BwTree::PrefetchRoom(const Place& place) const {
-  if (place.page_.id == kNoPage) return;
-  const Node* const head = pages_.LoadWord(place.page_.id).head();
+void BwTree::PrefetchRoom(const LeafHint& hint) const {
+  if (hint.page_.id == kNoPage) return;
+  const Node* const head = pages_.LoadWord(hint.page_.id).head();
   if (head == nullptr || !IsRecord(head)) return;
   const auto* const host = static_cast<const RecordDelta*>(head);
   if (host->room == 0) return;

@@ -34,7 +34,7 @@ Result<std::unique_ptr<MappingTable>> MappingTable::Create(uint32_t capacity) {
 MappingTable::MappingTable(void* memory, uint32_t capacity)
     : slots_(static_cast<Slot*>(memory)),
       records_(reinterpret_cast<std::atomic<uint32_t>*>(slots_ + size_t{capacity} + 1)),
-      hints_(reinterpret_cast<std::atomic<uint8_t>*>(records_ + size_t{capacity} + 1)),
+      marks_(reinterpret_cast<std::atomic<uint8_t>*>(records_ + size_t{capacity} + 1)),
       capacity_(capacity) {
   static_assert(sizeof(Slot) + sizeof(std::atomic<uint32_t>) + sizeof(std::atomic<uint8_t>) == kBytesPerId);
 }

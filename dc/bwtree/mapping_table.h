@@ -82,13 +82,13 @@ class MappingTable {
   }
 
   // Second chance: marks the page as used. It takes one load, and a write only if the page was not marked.
-  void MarkUsed(PageId id) { SetHint(id, kUsed); }
+  void MarkUsed(PageId id) { SetMark(id, kUsed); }
   // Returns whether the page was used since the last call, and clears the mark.
-  bool TestAndClearUsed(PageId id) { return TestAndClearHint(id, kUsed); }
+  bool TestAndClearUsed(PageId id) { return TestAndClearMark(id, kUsed); }
   // Marks a page of which most was deleted.
-  void SetSparse(PageId id) { SetHint(id, kSparse); }
-  bool sparse(PageId id) const { return (hints_[id.value].load(std::memory_order_relaxed) & kSparse) != 0; }
-  bool TestAndClearSparse(PageId id) { return TestAndClearHint(id, kSparse); }
+  void SetSparse(PageId id) { SetMark(id, kSparse); }
+  bool sparse(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kSparse) != 0; }
+  bool TestAndClearSparse(PageId id) { return TestAndClearMark(id, kSparse); }
 
   // Sets the number of records that the leaf counts for in its tree's statistics; returns the number before.
   uint32_t ExchangeRecords(PageId id, uint32_t records) {
@@ -121,7 +121,7 @@ class MappingTable {
   // Recovery: notes that a parent names the id, or that it is a root. False: it was named before. May be called from
   // any thread. REQUIRES: MayBeRestored.
   [[nodiscard]] bool MarkNamed(PageId id) {
-    return (hints_[id.value].fetch_or(kUsed, std::memory_order_relaxed) & kUsed) == 0;
+    return (marks_[id.value].fetch_or(kUsed, std::memory_order_relaxed) & kUsed) == 0;
   }
   // Recovery: returns whether the id was named. Called once for each id.
   bool TestAndClearNamed(PageId id) { return TestAndClearUsed(id); }
@@ -169,14 +169,14 @@ class MappingTable {
 
   MappingTable(void* memory, uint32_t capacity);
 
-  void SetHint(PageId id, uint8_t hint) {
-    if ((hints_[id.value].load(std::memory_order_relaxed) & hint) == 0) {
-      hints_[id.value].fetch_or(hint, std::memory_order_relaxed);
+  void SetMark(PageId id, uint8_t mark) {
+    if ((marks_[id.value].load(std::memory_order_relaxed) & mark) == 0) {
+      marks_[id.value].fetch_or(mark, std::memory_order_relaxed);
     }
   }
-  bool TestAndClearHint(PageId id, uint8_t hint) {
-    if ((hints_[id.value].load(std::memory_order_relaxed) & hint) == 0) return false;
-    hints_[id.value].fetch_and(static_cast<uint8_t>(~hint), std::memory_order_relaxed);
+  bool TestAndClearMark(PageId id, uint8_t mark) {
+    if ((marks_[id.value].load(std::memory_order_relaxed) & mark) == 0) return false;
+    marks_[id.value].fetch_and(static_cast<uint8_t>(~mark), std::memory_order_relaxed);
     return true;
   }
   static size_t BytesFor(uint64_t capacity);
@@ -191,7 +191,7 @@ class MappingTable {
 
   Slot* const slots_;
   std::atomic<uint32_t>* const records_;
-  std::atomic<uint8_t>* const hints_;
+  std::atomic<uint8_t>* const marks_;
   const uint64_t capacity_;  // ids 1 .. capacity_; id 0 names no page
   alignas(64) std::atomic<uint64_t> ever_used_{0};
   alignas(64) std::atomic<uint32_t> free_top_{0};

@@ -18,10 +18,10 @@ namespace {
 // The last serial of any flusher, so that no serial is ever used twice.
 std::atomic<uint64_t> last_serial{0};
 
-constexpr int kMarkTries = 8;
+constexpr int kMaxMarkAttempts = 8;
 // Largest number of pages that may wait for one another. Neighbours that were never written make long chains; a page
 // beyond this limit is written later.
-constexpr size_t kMaxWaiting = 4096;
+constexpr size_t kMaxPendingPages = 4096;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ PageFlusher::Added PageFlusher::Add(BwTree& tree, PageId id) {
     first.clear();
     const Added added = AddIfReady(tree, waiting.back(), &first);
     if (!first.empty()) {
-      if (waiting.size() + first.size() > kMaxWaiting) return Added::kBusy;
+      if (waiting.size() + first.size() > kMaxPendingPages) return Added::kBusy;
       waiting.insert(waiting.end(), first.begin(), first.end());
       continue;
     }
@@ -99,7 +99,7 @@ PageFlusher::Added PageFlusher::AddClaimed(BwTree& tree, PageId id, std::vector<
 }
 
 const Node* PageFlusher::PlaceMark(BwTree& tree, PageId id, const Node* head) {
-  for (int i = 0; i < kMarkTries; ++i) {
+  for (int i = 0; i < kMaxMarkAttempts; ++i) {
     // The mark of a flush that was given up can be reused.
     if (head->kind == NodeKind::kFlushMark) return head;
     Owned<FlushMark> mark = FlushMark::New(last_serial.fetch_add(1, std::memory_order_relaxed) + 1);

@@ -86,10 +86,10 @@ struct Tombstones {
 // An id in a fence that was read inside the current guard still names the same page: it is not used again
 // (mapping_table.h). So the page begins at the cursor (N4), whatever it has split off since. A page that is being
 // merged into its left neighbour, or that is not in memory, is left to a descent, which helps.
-BwTree::PageView BwTree::PageOf(const ScanCursor& cursor, ScanPlace place) {
-  if (place.page != kNoPage) {
+BwTree::PageView BwTree::PageOf(const ScanCursor& cursor, ScanHint hint) {
+  if (hint.page != kNoPage) {
     DEUT_POINT("bwtree.scan.before_sibling");
-    const PageView page{place.page, pages_.LoadWord(place.page)};
+    const PageView page{hint.page, pages_.LoadWord(hint.page)};
     if (page.loaded() && !IsRemoved(page.head())) {
       DEUT_DCHECK(page.head()->base->low() == cursor.low);
       pages_.MarkUsed(page.id);
@@ -99,8 +99,8 @@ BwTree::PageView BwTree::PageOf(const ScanCursor& cursor, ScanPlace place) {
   return Descend(/*level=*/0, Target(cursor.low, Side::kAt));
 }
 
-bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer, ScanPlace* place) {
-  const ScanPlace here = std::exchange(*place, ScanPlace());
+bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer, ScanHint* hint) {
+  const ScanHint here = std::exchange(*hint, ScanHint());
   if (!cursor->high.empty() && cursor->low >= cursor->high) {
     cursor->complete = true;
     return true;
@@ -144,7 +144,7 @@ bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
   }
   if (next != nullptr && next->kind == NodeKind::kBase) static_cast<const BasePage*>(next)->PrefetchEntries();
   cursor->low.assign(fence.high_key());
-  place->page = fence.sibling;
+  hint->page = fence.sibling;
   if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
   DropTombstones(page, tombstones.count, tombstones.newest, answer->size() - before);
   return true;

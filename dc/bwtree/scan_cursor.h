@@ -1,4 +1,4 @@
-// ScanCursor, ScanPlace, ScanBudget: the state of a scan between two answers. Values; one thread uses them at a time.
+// ScanCursor, ScanHint, ScanBudget: the state of a scan between two answers. Values; one thread uses them at a time.
 #ifndef DC_BWTREE_SCAN_CURSOR_H_
 #define DC_BWTREE_SCAN_CURSOR_H_
 
@@ -19,7 +19,7 @@ struct ScanCursor {
 
 // The page where an ascending scan continues, as its left neighbour's fence named it; kNoPage: the scan descends to
 // find it. Valid only inside the guard in which it was found.
-struct ScanPlace {
+struct ScanHint {
   PageId page = kNoPage;
 };
 

@@ -49,9 +49,9 @@ Scanned ScanByPlaces(TestTree& t, std::string_view low = {}, std::string_view hi
   cursor.high = high;
   RecordBatch batch;
   ScanBudget budget;
-  ScanPlace place;
+  ScanHint hint;
   const ReclamationDomain::Guard guard(t.domain);
-  for (; !cursor.complete; ++scanned.pages) EXPECT_TRUE(t.tree->ScanAscending(&cursor, &budget, &batch, &place));
+  for (; !cursor.complete; ++scanned.pages) EXPECT_TRUE(t.tree->ScanAscending(&cursor, &budget, &batch, &hint));
   for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) scanned.keys.emplace_back(it.record().key);
   return scanned;
 }

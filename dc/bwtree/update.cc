@@ -33,32 +33,33 @@ size_t RoomBehind(const Node* head, size_t data_bytes, size_t chain_limit) {
 }  // namespace
 
 Result<BwTree::Outcome> BwTree::Put(std::string_view key, std::string_view value, Version version) {
-  return Update(NodeKind::kPut, key, value, version, Place());
+  return Update(NodeKind::kPut, key, value, version, LeafHint());
 }
 
-Result<BwTree::Outcome> BwTree::Put(std::string_view key, std::string_view value, Version version, const Place& place) {
-  return Update(NodeKind::kPut, key, value, version, place);
+Result<BwTree::Outcome> BwTree::Put(std::string_view key, std::string_view value, Version version,
+                                    const LeafHint& hint) {
+  return Update(NodeKind::kPut, key, value, version, hint);
 }
 
 Result<BwTree::Outcome> BwTree::Delete(std::string_view key, Version version) {
-  return Update(NodeKind::kTombstone, key, {}, version, Place());
+  return Update(NodeKind::kTombstone, key, {}, version, LeafHint());
 }
 
-Result<BwTree::Outcome> BwTree::Delete(std::string_view key, Version version, const Place& place) {
-  return Update(NodeKind::kTombstone, key, {}, version, place);
+Result<BwTree::Outcome> BwTree::Delete(std::string_view key, Version version, const LeafHint& hint) {
+  return Update(NodeKind::kTombstone, key, {}, version, hint);
 }
 
-// A place that was found inside the current guard is as good as one that is found now. The page's id is not used
+// A hint that was found inside the current guard is as good as a search now. The page's id is not used
 // again, and the page still begins at or below the key (N4). The loop below checks in any case whether the page still
 // reaches up to the key and still exists. For a page on storage, PutOnStored compares the parent's head.
 Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std::string_view value, Version version,
-                                       const Place& place) {
+                                       const LeafHint& hint) {
   DEUT_CHECK(!key.empty() && key.size() <= kMaxKeyBytes && value.size() <= kMaxValueBytes);
   const Target target(key, Side::kAt);
   const ReclamationDomain::Guard guard(domain_);
   Owned<RecordDelta> delta;
-  for (bool placed = place.page_.id != kNoPage;; placed = false) {
-    PageView page = placed ? place.page_ : Descend(/*level=*/0, target);
+  for (bool placed = hint.page_.id != kNoPage;; placed = false) {
+    PageView page = placed ? hint.page_ : Descend(/*level=*/0, target);
     if (placed) page.word = pages_.LoadWord(page.id);
     if (page.head() == nullptr) {
       if (page.parent == kNoPage) return Outcome::kNotLoaded;  // reached from its left neighbour
@@ -84,7 +85,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
         delta = RecordDelta::NewOn(head, kind, key, value, version, more);
       }
       delta->LinkTo(head);
-      const bool blindly = place.unreadable_ && IsStub(head) && head->delta_bytes < kMaxUnsplitBytes &&
+      const bool blindly = hint.unreadable_ && IsStub(head) && head->delta_bytes < kMaxUnsplitBytes &&
                            ImageBytes(page.id) < kMaxUnsplitBytes;
       if (MustConsolidate(head) && !blindly) {
         if (IsStub(head)) return Outcome::kNotLoaded;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Duration kGraceStep = std::chrono::microseconds(50);
 // Longest time for which a checkpoint prevents splits while it waits for guards. After that it is retried later.
-constexpr Duration kGraceLimit = std::chrono::seconds(2);
+constexpr Duration kMaxGracePeriod = std::chrono::seconds(2);
 
 // Bound of the bytes of a checkpoint's file, without its pages. The pages take fewer bytes there than in a Capture.
 constexpr uint64_t kFileBytes = 128 << 10;
@@ -218,13 +218,13 @@ Status Checkpointer::WaitForGuards() {
         },
         sizeof(Flag));
   }
-  const MonotonicTime limit = environment_.runtime.Now() + kGraceLimit;
+  const MonotonicTime limit = environment_.runtime.Now() + kMaxGracePeriod;
   for (;;) {
     environment_.trees.domain.Collect();
     if (passed->load(std::memory_order_acquire)) return Status::Ok();
     if (environment_.runtime.Now() >= limit) {
       return DEUT_ERROR(kResourceExhausted, "the checkpoint is postponed: a thread has held a guard on pages for ",
-                        std::chrono::duration_cast<std::chrono::seconds>(kGraceLimit).count(), " s");
+                        std::chrono::duration_cast<std::chrono::seconds>(kMaxGracePeriod).count(), " s");
     }
     environment_.runtime.SleepUntil(environment_.runtime.Now() + kGraceStep);
   }

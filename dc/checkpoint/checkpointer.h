@@ -109,8 +109,8 @@ class Checkpointer {
   Status WritePages(TableId table) DEUT_REQUIRES(mutex_);
   Status WriteStructure(TableId table) DEUT_REQUIRES(mutex_);
   Status WriteLevel(TableId table, uint8_t level) DEUT_REQUIRES(mutex_);
-  // Waits for the guards held now. RESOURCE_EXHAUSTED: they did not end within kGraceLimit, the longest time without
-  // splits.
+  // Waits for the guards held now. RESOURCE_EXHAUSTED: they did not end within kMaxGracePeriod, the longest time
+  // without splits.
   Status WaitForGuards();
   void CaptureImages(Capture* capture);
   Status WriteFile(const Capture& capture) DEUT_REQUIRES(mutex_);

@@ -23,7 +23,7 @@ constexpr uint64_t kMinReturnedBytes = 16 << 20;
 // When a full round frees nothing, at most this many waiting threads proceed anyway.
 constexpr int kMaxAdmissionsWithoutProgress = 64;
 // Number of pages that the evictor loads itself before it writes and evicts them.
-constexpr size_t kLoadedAtOnce = 16;
+constexpr size_t kMaxLoadedPerBatch = 16;
 
 }  // namespace
 
@@ -283,7 +283,7 @@ uint64_t PageEvictor::Step(TableId table, BwTree::Walk* walk) {
   bool writable = write();
   for (std::span<const std::string> rest(to_load);
        writable && !rest.empty() && !stop_.load(std::memory_order_relaxed);) {
-    const std::span<const std::string> some = rest.first(std::min(kLoadedAtOnce, rest.size()));
+    const std::span<const std::string> some = rest.first(std::min(kMaxLoadedPerBatch, rest.size()));
     rest = rest.subspan(some.size());
     written = LoadSome(table, *walk, some);
     writable = write();

@@ -85,8 +85,8 @@ class PageEvictor {
   uint64_t Step(TableId table, BwTree::Walk* walk);
   uint64_t EvictWritten(TableId table, BwTree::Walk walk, const PageSet& written);
   // Loads the pages with these upper bounds and hands them to the flusher. They are update chains of pages that are
-  // not in memory, too long to be written as one more part. At most kLoadedAtOnce are loaded before they are written
-  // and evicted: the evictor must not fill the memory that it frees. Returns the pages that were handed over.
+  // not in memory, too long to be written as one more part. At most kMaxLoadedPerBatch are loaded before they are
+  // written and evicted: the evictor must not fill the memory that it frees. Returns the pages that were handed over.
   PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> upper_bounds);
   bool ShouldStop() const { return stop_.load(std::memory_order_relaxed) || used_() <= low_; }
 

@@ -158,7 +158,7 @@ Status SegmentFiles::CheckReserve(SpaceUse use) const {
   const uint64_t eighth = options_.reserve_bytes / 8;
   uint64_t kept = reserve_bytes();
   if (use == SpaceUse::kCheckpoint) kept -= 2 * eighth;
-  if (use == SpaceUse::kReclaim) kept -= (IsAnythingDead() ? 4 : 7) * eighth;
+  if (use == SpaceUse::kReclaim) kept -= (HasDeadSegment() ? 4 : 7) * eighth;
   if (use == SpaceUse::kStructure) kept -= options_.reserve_bytes;
   DEUT_ASSIGN_OR_RETURN(const uint64_t free_bytes, storage_.FreeBytes(directory_));
   if (free_bytes >= kept + options_.segment_bytes) {
@@ -178,7 +178,7 @@ Status SegmentFiles::CheckReserve(SpaceUse use) const {
                     " are reserved for work that frees space");
 }
 
-bool SegmentFiles::IsAnythingDead() const {
+bool SegmentFiles::HasDeadSegment() const {
   bool dead = false;
   table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
     dead = dead || (segment->closed.load() && segment->live_bytes.load() == 0);

@@ -114,7 +114,7 @@ class SegmentFiles {
   Status SyncNames();
   Status CheckReserve(SpaceUse use) const;
   // True if some segment is dead, so that the next checkpoints will free space.
-  bool IsAnythingDead() const;
+  bool HasDeadSegment() const;
   void DropSynced();
   Status RemoveFile(const std::string& path);
 

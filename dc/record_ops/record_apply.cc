@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBytesPerBudgetCheck = 64 << 10;
 
 // Number of updates whose cache misses overlap: about as many as a processor has in flight at once.
-constexpr size_t kMaxUpdatesPerGroup = BwTree::kMaxPlacesPerCall;
+constexpr size_t kMaxUpdatesPerGroup = BwTree::kMaxLeavesPerCall;
 
 // A run of at least kUpdatesToShare updates is shared with helpers, which take some tens of microseconds to wake.
 // kUpdatesPerPiece updates are one piece of work, of about a hundred microseconds.
@@ -114,7 +114,7 @@ Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
   while (!updates.empty()) {
     const auto other = [&](const LogEntryView& update) { return update.table != updates.front().table; };
     const size_t of_table = static_cast<size_t>(std::ranges::find_if(updates, other) - updates.begin());
-    DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyAtOnce(updates.first(of_table)));
+    DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyWithoutWaiting(updates.first(of_table)));
     updates = updates.subspan(done);
     if (done == of_table) continue;
     DEUT_RETURN_IF_ERROR(ApplyEntry(updates.front()));
@@ -123,23 +123,23 @@ Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
   return Status::Ok();
 }
 
-Result<size_t> RecordOperations::ApplyAtOnce(std::span<const LogEntryView> updates) {
+Result<size_t> RecordOperations::ApplyWithoutWaiting(std::span<const LogEntryView> updates) {
   const ReclamationDomain::Guard guard(domain_);
   BwTree* const tree = tables_.FindTree(updates.front().table);
   if (tree == nullptr) return 0;
   std::array<std::string_view, kMaxUpdatesPerGroup> keys;
-  std::array<BwTree::Place, kMaxUpdatesPerGroup> places;
+  std::array<BwTree::LeafHint, kMaxUpdatesPerGroup> hints;
   for (size_t i = 0; i < updates.size(); ++i) keys[i] = updates[i].key;
-  tree->FindPlaces(std::span(keys).first(updates.size()), places.data());
-  for (size_t i = 0; i < updates.size(); ++i) tree->PrefetchRoom(places[i]);
+  tree->FindLeaves(std::span(keys).first(updates.size()), hints.data());
+  for (size_t i = 0; i < updates.size(); ++i) tree->PrefetchRoom(hints[i]);
   size_t applied = 0;
   size_t duplicates = 0;
   while (applied + duplicates < updates.size()) {
     const LogEntryView& entry = updates[applied + duplicates];
-    const BwTree::Place& place = places[applied + duplicates];
+    const BwTree::LeafHint& hint = hints[applied + duplicates];
     DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
-                                                             ? tree->Put(entry.key, entry.value, entry.version(), place)
-                                                             : tree->Delete(entry.key, entry.version(), place));
+                                                             ? tree->Put(entry.key, entry.value, entry.version(), hint)
+                                                             : tree->Delete(entry.key, entry.version(), hint));
     if (outcome == BwTree::Outcome::kNotLoaded || outcome == BwTree::Outcome::kGateClosed) break;
     ++(outcome == BwTree::Outcome::kApplied ? applied : duplicates);
   }
@@ -175,7 +175,7 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
 // A page that cannot be read does not stop the log: it takes updates blindly, up to its limit. When an operator
 // restores its file, the updates are still on it.
 Result<bool> RecordOperations::Update(const LogEntryView& entry) {
-  BwTree::Place place;
+  BwTree::LeafHint hint;
   bool told = false;  // the loader has already reported that the page cannot be read
   for (;;) {
     bool gate_closed = false;
@@ -188,9 +188,9 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
       }
       if (found.state == TableRegistry::State::kDropped) return false;
       BwTree& tree = *found.table->tree;
-      DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome,
-                            entry.kind == LogEntryKind::kPut ? tree.Put(entry.key, entry.value, entry.version(), place)
-                                                             : tree.Delete(entry.key, entry.version(), place));
+      DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
+                                                               ? tree.Put(entry.key, entry.value, entry.version(), hint)
+                                                               : tree.Delete(entry.key, entry.version(), hint));
       gate_closed = outcome == BwTree::Outcome::kGateClosed;
       if (!gate_closed && outcome != BwTree::Outcome::kNotLoaded) return outcome == BwTree::Outcome::kApplied;
     }
@@ -206,7 +206,7 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
     const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));
     const bool damaged = loaded == ErrorCode::kCorruption || loaded == ErrorCode::kIoError;
     if (!damaged || told) DEUT_RETURN_IF_ERROR(loaded);
-    if (damaged) place = BwTree::Place::Unreadable();
+    if (damaged) hint = BwTree::LeafHint::Unreadable();
     told = damaged;
   }
 }

@@ -14,7 +14,7 @@ namespace deut::dc {
 namespace {
 
 // Number of reads whose cache misses overlap. More gain little: a processor has about this many misses in flight.
-constexpr size_t kReadsAtOnce = 8;
+constexpr size_t kMaxReadsPerGroup = 8;
 
 // Approximate bytes that a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
@@ -167,15 +167,15 @@ Status RecordOperations::TryRead(TableId table, std::string_view key, RecordBatc
 
 void RecordOperations::TryReadSeveral(std::span<PointRead> reads) {
   while (!reads.empty()) {
-    const size_t count = std::min(reads.size(), kReadsAtOnce);
-    TryReadAtOnce(reads.first(count));
+    const size_t count = std::min(reads.size(), kMaxReadsPerGroup);
+    TryReadGroup(reads.first(count));
     reads = reads.subspan(count);
   }
 }
 
-void RecordOperations::TryReadAtOnce(std::span<PointRead> reads) {
+void RecordOperations::TryReadGroup(std::span<PointRead> reads) {
   const ReclamationDomain::Guard guard(domain_);
-  std::array<std::pair<BwTree*, BwTree::Lookup>, kReadsAtOnce> lookups;
+  std::array<std::pair<BwTree*, BwTree::Lookup>, kMaxReadsPerGroup> lookups;
   for (size_t i = 0; i < reads.size(); ++i) {
     BwTree* const tree = tables_.FindTree(reads[i].table);
     lookups[i].first = tree;
@@ -241,9 +241,9 @@ Status RecordOperations::ScanPages(TableId table, Direction direction, ScanCurso
     const TableRegistry::Found found = tables_.Find(table);
     if (found.table == nullptr) return NoSuchTable(table);
     BwTree& tree = *found.table->tree;
-    ScanPlace place;
+    ScanHint hint;
     for (uint64_t in_guard = 0; in_guard < kMaxPagesPerGuard && *pages > 0 && wants_more(); ++in_guard, --*pages) {
-      *missing = !(direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer, &place)
+      *missing = !(direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer, &hint)
                                                       : tree.ScanDescending(cursor, budget, answer));
       if (*missing) break;
     }

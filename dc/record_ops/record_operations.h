@@ -184,7 +184,7 @@ class RecordOperations {
   // TryScan without counting. *pages: the number of pages that it may still read; decremented.
   Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t* pages,
                    RecordBatch* answer, bool* missing);
-  void TryReadAtOnce(std::span<PointRead> reads);
+  void TryReadGroup(std::span<PointRead> reads);
   // ApplyRun applies all updates between two entries of other kinds, with helpers. ApplyUpdates applies them on the
   // calling thread, in their order. `bytes`: payload of the batch so far; the memory budget is checked every
   // kBytesPerBudgetCheck bytes of it.
@@ -194,7 +194,7 @@ class RecordOperations {
   Status ApplyGroup(std::span<const LogEntryView> updates);
   // Applies the updates from the first one up to the first that needs a load or a wait; returns how many. REQUIRES:
   // they belong to one table, and are at most kMaxUpdatesPerGroup.
-  Result<size_t> ApplyAtOnce(std::span<const LogEntryView> updates);
+  Result<size_t> ApplyWithoutWaiting(std::span<const LogEntryView> updates);
   // Bytes of all trees. If there are many trees, the figure is up to one millisecond old.
   uint64_t TreeBytes();
   // Loads the leaf that a scan needs now, and some of the leaves that it will reach next.

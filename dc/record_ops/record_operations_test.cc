@@ -130,7 +130,7 @@ TEST(RecordOperationsTest, AppliesReadsAndScans) {
   EXPECT_EQ(by_name["tables"], 1u);
 }
 
-// Fewer and more reads than kReadsAtOnce, of two tables and one that does not exist. Between the rounds pages get
+// Fewer and more reads than kMaxReadsPerGroup, of two tables and one that does not exist. Between the rounds pages get
 // deltas and are split.
 TEST(RecordOperationsTest, SeveralReadsAnswerAsOneByOne) {
   constexpr TableId kOther{4};

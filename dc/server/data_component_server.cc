@@ -34,7 +34,7 @@ bool SameSender(const Sender& a, const Sender& b) {
 }
 
 // Largest number of point reads that are answered together: the first waits a little longer for the others.
-constexpr size_t kReadsTogether = 8;
+constexpr size_t kMaxReadsPerGroup = 8;
 // A checkpoint is taken early when the unflushed updates may need more than 1 / kEarlyCheckpointDivisor of the room on
 // the disk.
 constexpr uint64_t kEarlyCheckpointDivisor = 2;
@@ -43,21 +43,21 @@ constexpr uint64_t kCoarseBoundDivisor = 16;
 
 // Pages that one scan may read. Pages whose records were all deleted add no record to the answer, so the limits of
 // records and bytes do not bound the work. Requests behind the scan in the same stream wait for it.
-constexpr uint64_t kPagesPerScan = 256;
+constexpr uint64_t kMaxPagesPerScan = 256;
 
 bool IsGoodRead(const DataRequest& request) {
   return request.kind == DataRequest::Kind::kRead && !request.key.empty() && request.key.size() <= kMaxKeyBytes;
 }
 
 // Returns how many requests, from the first on, are point reads that memory may answer.
-size_t ReadsInARow(absl::Span<DataRequest* const> requests) {
-  const size_t most = std::min(requests.size(), kReadsTogether);
+size_t CountLeadingReads(absl::Span<DataRequest* const> requests) {
+  const size_t most = std::min(requests.size(), kMaxReadsPerGroup);
   size_t count = 0;
   while (count < most && IsGoodRead(*requests[count]) && !requests[count]->on_disk) ++count;
   return count;
 }
 size_t ReadsOfOneSender(absl::Span<DataRequest* const> requests) {
-  const size_t most = ReadsInARow(requests);
+  const size_t most = CountLeadingReads(requests);
   size_t count = 0;
   while (count < most && SameSender(requests[count]->sender, requests[0]->sender)) ++count;
   return count;
@@ -224,7 +224,7 @@ class DataComponentServer::Reads final : public DirectReads {
     }
     bool all = true;
     while (!requests.empty()) {
-      const size_t reads = ReadsInARow(requests);
+      const size_t reads = CountLeadingReads(requests);
       if (reads > 1) {
         all = server_.TryReads(requests.first(reads)) && all;
       } else {
@@ -362,7 +362,7 @@ void DataComponentServer::SubmitReads(absl::Span<DataRequest* const> requests) {
 }
 
 bool DataComponentServer::TryReads(absl::Span<DataRequest* const> requests) {
-  std::array<RecordOperations::PointRead, kReadsTogether> reads;
+  std::array<RecordOperations::PointRead, kMaxReadsPerGroup> reads;
   for (size_t i = 0; i < requests.size(); ++i) {
     reads[i].table = requests[i]->table;
     reads[i].key = requests[i]->key;
@@ -417,12 +417,12 @@ Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
   cursor.high = request->high;
   cursor.complete = false;
   if (missing != nullptr) {
-    DEUT_RETURN_IF_ERROR(operations_->TryScan(request->table, request->direction, &cursor, &budget, kPagesPerScan,
+    DEUT_RETURN_IF_ERROR(operations_->TryScan(request->table, request->direction, &cursor, &budget, kMaxPagesPerScan,
                                               &request->answer, missing));
     if (*missing) return Status::Ok();
   } else {
     DEUT_RETURN_IF_ERROR(
-        operations_->Scan(request->table, request->direction, &cursor, &budget, kPagesPerScan, &request->answer));
+        operations_->Scan(request->table, request->direction, &cursor, &budget, kMaxPagesPerScan, &request->answer));
   }
   request->complete = cursor.complete;
   if (!cursor.complete)

@@ -113,7 +113,7 @@ class DataComponentServer final : public DataComponent {
   // X4: checks that the DC's state is still the one on which the sender has decided.
   Status CheckBasis(const HelloRequest& request) DEUT_REQUIRES(mutex_);
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
-  // Answers point reads of one admitted sender; at most kReadsTogether.
+  // Answers point reads of one admitted sender; at most kMaxReadsPerGroup.
   void SubmitReads(absl::Span<DataRequest* const> requests);
   // Answers the requests that memory can answer, and sets `on_disk` of the rest. True: all are answered.
   bool TryReads(absl::Span<DataRequest* const> requests);

@@ -8,7 +8,7 @@ namespace {
 
 // A Hello is answered this long before its deadline, so that its caller gets the reason.
 constexpr Duration kBeforeDeadline = std::chrono::milliseconds(200);
-constexpr Duration kLongestHello = std::chrono::seconds(10);
+constexpr Duration kMaxHelloWait = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -58,7 +58,7 @@ Status StartingDataComponent::Health(Deadline deadline) {
 
 Result<HelloAnswer> StartingDataComponent::Hello(const HelloRequest& request, Deadline deadline) {
   if (server() == nullptr) {
-    DEUT_RETURN_IF_ERROR(WaitServing(std::min<Deadline>(deadline - kBeforeDeadline, runtime_.Now() + kLongestHello)));
+    DEUT_RETURN_IF_ERROR(WaitServing(std::min<Deadline>(deadline - kBeforeDeadline, runtime_.Now() + kMaxHelloWait)));
   }
   return server()->Hello(request, deadline);
 }

@@ -70,7 +70,7 @@ class Verification {
   }
 
   Status ReadCheckpoints();
-  void JudgeGenerations();
+  void CheckGenerations();
   Status CheckSegments();
   Status CheckTrees(size_t generation);
   void CheckTables(const CheckpointContents& contents, SegmentStore& store, CheckpointReport* report);
@@ -117,11 +117,11 @@ Status Verification::ReadCheckpoints() {
     report.segments = contents->segments.size();
     contents_.back() = std::move(*contents);
   }
-  JudgeGenerations();
+  CheckGenerations();
   return Status::Ok();
 }
 
-void Verification::JudgeGenerations() {
+void Verification::CheckGenerations() {
   const CheckpointNumber newest = report_.checkpoints.empty() ? CheckpointNumber() : report_.checkpoints[0].head.number;
   if (report_.state.has_value() && newest < report_.state->oldest_kept) {
     Find(Damaged::kCheckpoint,

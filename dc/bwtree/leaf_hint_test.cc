@@ -1,4 +1,4 @@
-// A place that was found for an update stays valid, regardless of later changes to the page.
+// A LeafHint that was found for an update stays valid, regardless of later changes to the page.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,14 +22,14 @@ void Fill(TestTree& t) {
   for (uint64_t i = 0; i < kKeys; ++i) t.Put(KeyOf(i), std::string(20, 'v'), V(i + 1));
 }
 
-BwTree::Place PlaceOf(BwTree& tree, std::string_view key) {
-  BwTree::Place place;
-  tree.FindPlaces(std::span(&key, 1), &place);
-  return place;
+BwTree::LeafHint HintOf(BwTree& tree, std::string_view key) {
+  BwTree::LeafHint hint;
+  tree.FindLeaves(std::span(&key, 1), &hint);
+  return hint;
 }
 
-void ExpectPut(TestTree& t, uint64_t number, const BwTree::Place& place, size_t records) {
-  const auto outcome = t.tree->Put(KeyOf(number), "late", V(kLate), place);
+void ExpectPut(TestTree& t, uint64_t number, const BwTree::LeafHint& hint, size_t records) {
+  const auto outcome = t.tree->Put(KeyOf(number), "late", V(kLate), hint);
   ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);
   const auto found = t.Read(KeyOf(number));
   ASSERT_NE(found, nullptr);
@@ -37,12 +37,12 @@ void ExpectPut(TestTree& t, uint64_t number, const BwTree::Place& place, size_t 
   EXPECT_EQ(t.Scan(true).size(), records);  // the record is not in a second page
 }
 
-TEST(PlaceTest, OfAPageThatWasSplitSinceThen) {
+TEST(LeafHintTest, UpdatesReachAPageThatWasSplitSince) {
   TestTree t;
   Fill(t);
   const ReclamationDomain::Guard guard(t.domain);
-  const BwTree::Place last = PlaceOf(*t.tree, KeyOf(1500));
-  const BwTree::Place first = PlaceOf(*t.tree, Concat(KeyOf(1500), "a"));
+  const BwTree::LeafHint last = HintOf(*t.tree, KeyOf(1500));
+  const BwTree::LeafHint first = HintOf(*t.tree, Concat(KeyOf(1500), "a"));
   // The page is split into many.
   for (int i = 0; i < 500; ++i) t.Put(Concat(KeyOf(1499), "m", 1000 + i), std::string(20, 'n'), V(kKeys + 1));
   for (int i = 0; i < 500; ++i) t.Put(Concat(KeyOf(1500), "m", 1000 + i), std::string(20, 'n'), V(kKeys + 1));
@@ -53,31 +53,31 @@ TEST(PlaceTest, OfAPageThatWasSplitSinceThen) {
   EXPECT_EQ(t.Scan(true).size(), kKeys + 999);
 }
 
-TEST(PlaceTest, OfATreeThatWasASinglePage) {
+TEST(LeafHintTest, UpdatesReachATreeThatWasASinglePage) {
   TestTree t;
   const ReclamationDomain::Guard guard(t.domain);
-  const BwTree::Place place = PlaceOf(*t.tree, KeyOf(1500));
+  const BwTree::LeafHint hint = HintOf(*t.tree, KeyOf(1500));
   Fill(t);
-  ExpectPut(t, 1500, place, kKeys);
+  ExpectPut(t, 1500, hint, kKeys);
 }
 
-TEST(PlaceTest, OfSeveralAtOnce) {
+TEST(LeafHintTest, SeveralHintsAreFoundTogether) {
   TestTree t;
   Fill(t);
   const ReclamationDomain::Guard guard(t.domain);
   const uint64_t numbers[] = {0, 2999, 1500, 1501, 7, 2200, 1500, 900};
   std::vector<std::string> keys;
   for (const uint64_t number : numbers) keys.push_back(KeyOf(number));
-  for (const size_t count : {size_t{1}, size_t{5}, BwTree::kMaxPlacesPerCall}) {
+  for (const size_t count : {size_t{1}, size_t{5}, BwTree::kMaxLeavesPerCall}) {
     const std::vector<std::string_view> wanted(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(count));
-    std::vector<BwTree::Place> places(count);
-    t.tree->FindPlaces(wanted, places.data());
-    for (size_t i = 0; i < count; ++i) t.tree->PrefetchRoom(places[i]);
-    for (size_t i = 0; i < count; ++i) ExpectPut(t, numbers[i], places[i], kKeys);
+    std::vector<BwTree::LeafHint> hints(count);
+    t.tree->FindLeaves(wanted, hints.data());
+    for (size_t i = 0; i < count; ++i) t.tree->PrefetchRoom(hints[i]);
+    for (size_t i = 0; i < count; ++i) ExpectPut(t, numbers[i], hints[i], kKeys);
   }
 }
 
-TEST(PlaceTest, OfAPageThatWasMergedSinceThen) {
+TEST(LeafHintTest, UpdatesReachAPageThatWasMergedSince) {
   TestTree t;
   Fill(t);
   uint64_t left = 0;
@@ -87,21 +87,21 @@ TEST(PlaceTest, OfAPageThatWasMergedSinceThen) {
   }
   t.consolidation = 3 * kKeys;
   const ReclamationDomain::Guard guard(t.domain);
-  // Finds places in several pages, at most every other one of which stays.
-  for (uint64_t i = 0; i < kKeys; i += 150) (void)PlaceOf(*t.tree, KeyOf(i));
-  const BwTree::Place places[] = {PlaceOf(*t.tree, KeyOf(1000)), PlaceOf(*t.tree, KeyOf(1050)),
-                                  PlaceOf(*t.tree, KeyOf(1100)), PlaceOf(*t.tree, KeyOf(1150))};
+  // Finds hints in several pages, at most every other one of which stays.
+  for (uint64_t i = 0; i < kKeys; i += 150) (void)HintOf(*t.tree, KeyOf(i));
+  const BwTree::LeafHint hints[] = {HintOf(*t.tree, KeyOf(1000)), HintOf(*t.tree, KeyOf(1050)),
+                                    HintOf(*t.tree, KeyOf(1100)), HintOf(*t.tree, KeyOf(1150))};
   EXPECT_GT(t.MergeAll(), 10u);
-  for (uint64_t i = 0; i < 4; ++i) ExpectPut(t, 1000 + 50 * i, places[i], left);
+  for (uint64_t i = 0; i < 4; ++i) ExpectPut(t, 1000 + 50 * i, hints[i], left);
 }
 
-TEST(PlaceTest, PageThatWasEvictedOrLoadedSinceThen) {
+TEST(LeafHintTest, UpdatesReachAPageThatWasEvictedOrLoadedSince) {
   constexpr uint64_t kNumber = 20;
   StoredTree t;
   t.FillSettled(60);
   {
     const ReclamationDomain::Guard guard(t.domain());
-    const BwTree::Place in_memory = PlaceOf(t.tree(), KeyOf(kNumber));
+    const BwTree::LeafHint in_memory = HintOf(t.tree(), KeyOf(kNumber));
     ASSERT_TRUE(t.Evict(t.LeafOf(kNumber)));
     const auto outcome = t.tree().Put(KeyOf(kNumber), "blind", V(kLate), in_memory);
     ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);
@@ -111,7 +111,7 @@ TEST(PlaceTest, PageThatWasEvictedOrLoadedSinceThen) {
   ASSERT_TRUE(t.Evict(t.LeafOf(kNumber)));
   {
     const ReclamationDomain::Guard guard(t.domain());
-    const BwTree::Place on_storage = PlaceOf(t.tree(), KeyOf(kNumber));
+    const BwTree::LeafHint on_storage = HintOf(t.tree(), KeyOf(kNumber));
     ASSERT_TRUE(t.Load(kNumber).ok());
     const auto outcome = t.tree().Put(KeyOf(kNumber), "loaded", V(kLate + 1), on_storage);
     ASSERT_TRUE(outcome.ok() && *outcome == BwTree::Outcome::kApplied);
