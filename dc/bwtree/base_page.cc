@@ -70,7 +70,7 @@ struct BasePage::Sizes {
   size_t prefix = 0;
   size_t entries = 0;
   size_t up_to_bounds = 0;  // header, samples, low, high, prefix
-  size_t heads = 0;
+  size_t key_prefixes = 0;
   size_t total = 0;
 };
 
@@ -87,9 +87,9 @@ BasePage::Sizes BasePage::SizesOf(uint8_t level, const Bounds& bounds, const Con
   const size_t groups = (count + kGroup - 1) / kGroup;
   sizes.up_to_bounds =
       sizeof(BasePage) + groups * sizeof(uint64_t) + bounds.low.size() + bounds.high.size() + sizes.prefix;
-  sizes.heads = groups * kGroup * sizeof(uint64_t);
-  // The alignment of the heads takes at most one line.
-  sizes.total = sizes.up_to_bounds + kLineBytes + sizes.heads + (count + 1) * sizeof(uint32_t) + sizes.entries;
+  sizes.key_prefixes = groups * kGroup * sizeof(uint64_t);
+  // The alignment of the key prefixes takes at most one line.
+  sizes.total = sizes.up_to_bounds + kLineBytes + sizes.key_prefixes + (count + 1) * sizeof(uint32_t) + sizes.entries;
   return sizes;
 }
 
@@ -108,16 +108,16 @@ Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp f
   page->low_bytes_ = static_cast<uint16_t>(bounds.low.size());
   page->prefix_bytes_ = static_cast<uint16_t>(sizes.prefix);
   const auto address = reinterpret_cast<uintptr_t>(memory) + sizes.up_to_bounds;
-  page->heads_at_ = static_cast<uint32_t>(sizes.up_to_bounds + (kLineBytes - address % kLineBytes) % kLineBytes);
+  page->key_prefixes_at_ = static_cast<uint32_t>(sizes.up_to_bounds + (kLineBytes - address % kLineBytes) % kLineBytes);
 
   char* to = const_cast<char*>(page->bounds());
   to = std::copy(bounds.low.begin(), bounds.low.end(), to);
   page->own_fence_ = Fence{to, static_cast<uint32_t>(bounds.high.size()), bounds.sibling};
-  if (bounds.sibling != kNoPage) page->high_head = KeyHead(bounds.high);
+  if (bounds.sibling != kNoPage) page->high_key_prefix = KeyPrefix64(bounds.high);
   to = std::copy(bounds.high.begin(), bounds.high.end(), to);
   if (sizes.prefix != 0) std::memcpy(to, content.key(page->first_compared()).data(), sizes.prefix);
   page->FillEntries(content);
-  page->FillHeads(content);
+  page->FillKeyPrefixes(content);
   return page;
 }
 
@@ -173,25 +173,26 @@ void BasePage::FillEntries(const Content& content) {
   offsets[i] = static_cast<uint32_t>(to - entries);
 }
 
-void BasePage::FillHeads(const Content& content) {
-  auto* const heads = const_cast<uint64_t*>(this->heads());
+void BasePage::FillKeyPrefixes(const Content& content) {
+  auto* const key_prefixes = const_cast<uint64_t*>(this->key_prefixes());
   size_t i = 0;
   for (const Content::Piece& piece : content.pieces_) {
     if (piece.run == nullptr) {
-      heads[i++] = KeyHead(piece.entry.key(), prefix_bytes_);
+      key_prefixes[i++] = KeyPrefix64(piece.entry.key(), prefix_bytes_);
     } else if (piece.run->prefix_bytes_ == prefix_bytes_) {
-      std::memcpy(heads + i, piece.run->heads() + piece.begin, piece.count() * sizeof(uint64_t));
-      // The first entry of an inner page has no head there.
-      if (!is_leaf() && piece.begin == 0) heads[i] = KeyHead(piece.run->key(0), prefix_bytes_);
+      std::memcpy(key_prefixes + i, piece.run->key_prefixes() + piece.begin, piece.count() * sizeof(uint64_t));
+      // The first entry of an inner page has no key prefix there.
+      if (!is_leaf() && piece.begin == 0) key_prefixes[i] = KeyPrefix64(piece.run->key(0), prefix_bytes_);
       i += piece.count();
     } else {
-      for (size_t n = piece.begin; n < piece.end; ++n) heads[i++] = KeyHead(piece.run->key(n), prefix_bytes_);
+      for (size_t n = piece.begin; n < piece.end; ++n)
+        key_prefixes[i++] = KeyPrefix64(piece.run->key(n), prefix_bytes_);
     }
   }
-  if (!is_leaf() && count_ != 0) heads[0] = 0;
-  for (; i < groups() * kGroup; ++i) heads[i] = UINT64_MAX;
+  if (!is_leaf() && count_ != 0) key_prefixes[0] = 0;
+  for (; i < groups() * kGroup; ++i) key_prefixes[i] = UINT64_MAX;
   auto* const samples = const_cast<uint64_t*>(this->samples());
-  for (size_t group = 0; group < groups(); ++group) samples[group] = heads[group * kGroup];
+  for (size_t group = 0; group < groups(); ++group) samples[group] = key_prefixes[group * kGroup];
 }
 
 PageEntry BasePage::record(size_t i) const {
@@ -206,7 +207,7 @@ PageEntry BasePage::record(size_t i) const {
   return record;
 }
 
-inline bool BasePage::HeadOf(std::string_view key, uint64_t* head, size_t* place) const {
+inline bool BasePage::KeyPrefixOf(std::string_view key, uint64_t* key_prefix, size_t* place) const {
   const size_t first = first_compared();
   *place = count_;
   if (count_ <= first) return false;
@@ -216,40 +217,40 @@ inline bool BasePage::HeadOf(std::string_view key, uint64_t* head, size_t* place
     if (order < 0 || (order == 0 && key.size() < prefix_bytes_)) *place = first;
     if (order != 0 || key.size() < prefix_bytes_) return false;
   }
-  *head = KeyHead(key, prefix_bytes_);
+  *key_prefix = KeyPrefix64(key, prefix_bytes_);
   return true;
 }
 
-inline size_t BasePage::GroupOf(uint64_t head) const { return LowerBoundOf(samples(), groups(), head); }
+inline size_t BasePage::GroupOf(uint64_t key_prefix) const { return LowerBoundOf(samples(), groups(), key_prefix); }
 
-inline size_t BasePage::FirstAtLeast(uint64_t head, size_t group) const {
+inline size_t BasePage::FirstAtLeast(uint64_t key_prefix, size_t group) const {
   size_t begin = 0;
   if (group != 0) {
     begin = (group - 1) * kGroup;
     __builtin_prefetch(offsets() + begin);
-    const uint64_t* const line = heads() + begin;
+    const uint64_t* const line = key_prefixes() + begin;
     size_t below = 0;
-    for (size_t i = 0; i < kGroup; ++i) below += line[i] < head ? 1 : 0;
+    for (size_t i = 0; i < kGroup; ++i) below += line[i] < key_prefix ? 1 : 0;
     begin += below;
   }
   return std::max(begin, first_compared());
 }
 
-void BasePage::PrefetchHeads(std::string_view key) const {
-  uint64_t head;
+void BasePage::PrefetchKeyPrefixes(std::string_view key) const {
+  uint64_t key_prefix;
   size_t place;
-  if (!HeadOf(key, &head, &place)) return;
-  const size_t group = GroupOf(head);
+  if (!KeyPrefixOf(key, &key_prefix, &place)) return;
+  const size_t group = GroupOf(key_prefix);
   const size_t first = group == 0 ? 0 : (group - 1) * kGroup;
-  __builtin_prefetch(heads() + first);
+  __builtin_prefetch(key_prefixes() + first);
   __builtin_prefetch(offsets() + first);
 }
 
 void BasePage::PrefetchEntry(std::string_view key) const {
-  uint64_t head;
+  uint64_t key_prefix;
   size_t place;
-  if (!HeadOf(key, &head, &place)) return;
-  place = FirstAtLeast(head, GroupOf(head));
+  if (!KeyPrefixOf(key, &key_prefix, &place)) return;
+  place = FirstAtLeast(key_prefix, GroupOf(key_prefix));
   if (place >= count_) return;
   const char* const entry = entry_at(place);
   // Most records fit into three lines.
@@ -258,16 +259,16 @@ void BasePage::PrefetchEntry(std::string_view key) const {
 
 template <bool kAbove>
 size_t BasePage::Bound(std::string_view key) const {
-  uint64_t head;
+  uint64_t key_prefix;
   size_t begin;
-  if (!HeadOf(key, &head, &begin)) return begin;
-  const uint64_t* const heads = this->heads();
-  begin = FirstAtLeast(head, GroupOf(head));
+  if (!KeyPrefixOf(key, &key_prefix, &begin)) return begin;
+  const uint64_t* const key_prefixes = this->key_prefixes();
+  begin = FirstAtLeast(key_prefix, GroupOf(key_prefix));
   if (begin >= count_) return count_;
-  if (heads[begin] != head) return begin;
-  // Equal heads do not decide: compare whole keys among them.
+  if (key_prefixes[begin] != key_prefix) return begin;
+  // Equal key prefixes do not decide: compare whole keys among them.
   size_t end = begin + 1;
-  while (end < count_ && heads[end] == head) ++end;
+  while (end < count_ && key_prefixes[end] == key_prefix) ++end;
   while (begin < end) {
     const size_t middle = begin + (end - begin) / 2;
     const int order = this->key(middle).compare(key);

@@ -2,18 +2,20 @@
 // searched in place.
 //
 // Layout (in memory only; native byte order except where stated):
-//   page   := header sample:u64{groups} low high prefix pad64 head:u64{groups * 8} offset:u32{count + 1} entry{count}
+//   page   := header sample:u64{groups} low high prefix pad64 key_prefix:u64{groups * 8} offset:u32{count + 1}
+//             entry{count}
 //   entry  := record     in a leaf: exactly as protocol/record_batch.h has it, so that a scan copies runs of entries at once
 //           | child      in an inner page
 //   child  := key_bytes:u16 child:u32 key
 // - low, high: the page's bounds.
 // - prefix: the common prefix of all compared keys.
-// - head: KeyHead of the key behind the prefix. A group of 8 heads fills one cache line; the last group is padded
-//   with all ones.
-// - sample: the first head of each group.
+// - key_prefix: KeyPrefix64 of the key behind the prefix. A group of 8 key prefixes fills one cache line; the last
+//   group is padded with all ones.
+// - sample: the first key prefix of each group.
 // - offset: from the start of the entries; its top bit marks a tombstone. The last one is the end.
-// A search takes few cache misses. Header and samples lie together; the samples select the one line of heads to read,
-// and the heads select the offset and its entry. Whole keys are compared only where heads are equal.
+// A search takes few cache misses. Header and samples lie together; the samples select the one line of key prefixes to
+// read, and the key prefixes select the offset and its entry. Whole keys are compared only where key prefixes are
+// equal.
 // The key of an inner page's first entry is the page's low key and is never compared (every key sought here is at or
 // above it).
 //
@@ -138,9 +140,9 @@ class BasePage : public Node {
     for (uintptr_t line = 0; line < 5; ++line)
       __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(page) + line * 64));
   }
-  // The next two steps of a search for `key`: prefetch the line of heads, then the entry. Each reads the lines that
-  // the step before has prefetched.
-  void PrefetchHeads(std::string_view key) const;
+  // The next two steps of a search for `key`: prefetch the line of key prefixes, then the entry. Each reads the lines
+  // that the step before has prefetched.
+  void PrefetchKeyPrefixes(std::string_view key) const;
   void PrefetchEntry(std::string_view key) const;
   // Prefetches the first entries. It reads the header.
   void PrefetchEntries() const {
@@ -158,28 +160,28 @@ class BasePage : public Node {
   struct Sizes;
   static Sizes SizesOf(uint8_t level, const Bounds& bounds, const Content& content);
   void FillEntries(const Content& content);
-  void FillHeads(const Content& content);
+  void FillKeyPrefixes(const Content& content);
 
   template <bool kAbove>
   size_t Bound(std::string_view key) const;
-  // Computes the head by which to search for the key. False: no key need be compared, and the key's position is
+  // Computes the key prefix by which to search for the key. False: no key need be compared, and the key's position is
   // *place.
-  bool HeadOf(std::string_view key, uint64_t* head, size_t* place) const;
-  // The first group that starts at or above `head`. So the first entry at or above `head` is in the group before, or
-  // is the group's first.
-  size_t GroupOf(uint64_t head) const;
+  bool KeyPrefixOf(std::string_view key, uint64_t* key_prefix, size_t* place) const;
+  // The first group that starts at or above `key_prefix`. So the first entry at or above `key_prefix` is in the group
+  // before, or is the group's first.
+  size_t GroupOf(uint64_t key_prefix) const;
   // That entry, or the first entry that is compared if that is larger; perhaps count().
-  size_t FirstAtLeast(uint64_t head, size_t group) const;
+  size_t FirstAtLeast(uint64_t key_prefix, size_t group) const;
   size_t first_compared() const { return is_leaf() ? 0 : 1; }
   size_t groups() const { return (count_ + kGroup - 1) / kGroup; }
 
   const uint64_t* samples() const { return reinterpret_cast<const uint64_t*>(this + 1); }
   const char* bounds() const { return reinterpret_cast<const char*>(samples() + groups()); }
   const char* prefix() const { return bounds() + low_bytes_ + own_fence_.high_bytes; }
-  const uint64_t* heads() const {
-    return reinterpret_cast<const uint64_t*>(reinterpret_cast<const char*>(this) + heads_at_);
+  const uint64_t* key_prefixes() const {
+    return reinterpret_cast<const uint64_t*>(reinterpret_cast<const char*>(this) + key_prefixes_at_);
   }
-  const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(heads() + groups() * kGroup); }
+  const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(key_prefixes() + groups() * kGroup); }
   const char* entries() const { return reinterpret_cast<const char*>(offsets() + count_ + 1); }
   size_t offset(size_t i) const { return offsets()[i] & ~kTombstoneBit; }
   const char* entry_at(size_t i) const { return entries() + offset(i); }
@@ -196,7 +198,7 @@ class BasePage : public Node {
   uint32_t count_ = 0;
   uint16_t prefix_bytes_ = 0;  // lengths of keys, which have at most a few thousand bytes
   uint16_t low_bytes_ = 0;
-  uint32_t heads_at_ = 0;  // offset from the start of the page
+  uint32_t key_prefixes_at_ = 0;  // offset from the start of the page
   // At most the number of entries. Each entry has a header, and all of them have less than 2^31 bytes, so 30 bits
   // suffice.
   uint32_t tombstones_ : 30 = 0;

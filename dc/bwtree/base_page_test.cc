@@ -35,18 +35,18 @@ PageEntry EntryOf(const std::string& key) {
   return entry;
 }
 
-TEST(KeyHeadTest, SortsLikeTheBytes) {
+TEST(KeyPrefix64Test, SortsLikeTheBytes) {
   Random random(3);
   for (int i = 0; i < 20000; ++i) {
     std::string a(random.Below(12), '\0');
     std::string b(random.Below(12), '\0');
     for (char& c : a) c = static_cast<char>(random.Below(3) * 127);
     for (char& c : b) c = static_cast<char>(random.Below(3) * 127);
-    if (KeyHead(a, 0) < KeyHead(b, 0)) EXPECT_LT(a, b);
-    if (KeyHead(a, 0) == KeyHead(b, 0))
+    if (KeyPrefix64(a, 0) < KeyPrefix64(b, 0)) EXPECT_LT(a, b);
+    if (KeyPrefix64(a, 0) == KeyPrefix64(b, 0))
       EXPECT_EQ((a + std::string(8, '\0')).substr(0, 8), (b + std::string(8, '\0')).substr(0, 8));
   }
-  EXPECT_EQ(KeyHead("ab", 5), 0u);
+  EXPECT_EQ(KeyPrefix64("ab", 5), 0u);
 }
 
 TEST(BasePageTest, FindsEveryKeyAndEveryGap) {

@@ -80,7 +80,7 @@ void BwTree::FindLeaves(std::span<const std::string_view> keys, LeafHint* hints)
         open &= ~(uint32_t{1} << i);
         return;
       }
-      head->base->PrefetchHeads(keys[i]);
+      head->base->PrefetchKeyPrefixes(keys[i]);
     });
     for_each([&](size_t i) { pages[i].head()->base->PrefetchEntry(keys[i]); });
     for_each([&](size_t i) {

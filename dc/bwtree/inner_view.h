@@ -23,18 +23,18 @@ enum class Side : uint8_t {
 // The goal of a descent: a page of a level, named by a key.
 struct Target {
   Target(std::string_view target_key, Side target_side)
-      : key(target_key), head(KeyHead(target_key)), side(target_side) {}
+      : key(target_key), key_prefix(KeyPrefix64(target_key)), side(target_side) {}
 
   std::string_view key;
-  uint64_t head;
+  uint64_t key_prefix;
   Side side;
 };
 
 // Returns true if the page lies wholly left of the wanted one.
 inline bool LiesLeft(const Node& page, const Target& target) {
   const bool endless = target.side == Side::kBelow && target.key.empty();
-  if (target.head != page.high_head && !endless) [[likely]]
-    return target.head > page.high_head;
+  if (target.key_prefix != page.high_key_prefix && !endless) [[likely]]
+    return target.key_prefix > page.high_key_prefix;
   const Fence& fence = *page.fence;
   if (!fence.bounded()) return false;
   if (target.side == Side::kAt) return target.key >= fence.high_key();

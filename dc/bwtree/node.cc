@@ -86,7 +86,7 @@ Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, 
   delta->own_fence = Fence{data, static_cast<uint32_t>(separator.size()), right};
   delta->Delta::LinkTo(head, delta->bytes(), kSplitLength);
   delta->fence = &delta->own_fence;
-  delta->high_head = KeyHead(separator);
+  delta->high_key_prefix = KeyPrefix64(separator);
   return delta;
 }
 

@@ -69,28 +69,28 @@ struct StoredState {
 };
 
 // Returns the first 8 bytes of `key` behind `skip`, as a number that sorts like them (padded with zeros). If the
-// heads of two keys differ, they decide the order of the keys; else the keys must be compared.
-inline uint64_t KeyHead(std::string_view key, size_t skip = 0) {
-  uint64_t head = 0;
+// results for two keys differ, they decide the order of the keys; else the keys must be compared.
+inline uint64_t KeyPrefix64(std::string_view key, size_t skip = 0) {
+  uint64_t prefix = 0;
   const size_t left = key.size() > skip ? key.size() - skip : 0;
-  if (left >= sizeof(head)) [[likely]] {
-    std::memcpy(&head, key.data() + skip, sizeof(head));
+  if (left >= sizeof(prefix)) [[likely]] {
+    std::memcpy(&prefix, key.data() + skip, sizeof(prefix));
   } else if (left != 0) {
-    std::memcpy(&head, key.data() + skip, left);
+    std::memcpy(&prefix, key.data() + skip, left);
   }
-  return __builtin_bswap64(head);
+  return __builtin_bswap64(prefix);
 }
 
 // A reader that passes by, a writer that prepends, and the decision whether to consolidate need only the first cache
 // line of the newest node.
 struct Node {
-  const Node* next = nullptr;       // the next older node; null in a base page
-  const BasePage* base = nullptr;   // the end of the chain
-  const Fence* fence = nullptr;     // lies in a node of this chain
-  uint64_t high_head = UINT64_MAX;  // KeyHead of the fence's key; all ones if there is none
-  uint32_t base_bytes = 0;          // bytes allocated for the base
-  uint32_t delta_bytes = 0;         // bytes allocated for this node and the deltas below it
-  uint16_t chain_length = 0;        // number of deltas, this one included; a split delta counts kSplitLength
+  const Node* next = nullptr;             // the next older node; null in a base page
+  const BasePage* base = nullptr;         // the end of the chain
+  const Fence* fence = nullptr;           // lies in a node of this chain
+  uint64_t high_key_prefix = UINT64_MAX;  // KeyPrefix64 of the fence's key; all ones if there is none
+  uint32_t base_bytes = 0;                // bytes allocated for the base
+  uint32_t delta_bytes = 0;               // bytes allocated for this node and the deltas below it
+  uint16_t chain_length = 0;              // number of deltas, this one included; a split delta counts kSplitLength
   NodeKind kind = NodeKind::kBase;
   uint8_t level = 0;       // 0 = leaf
   uint16_t key_bytes = 0;  // bytes of a delta's key
@@ -114,7 +114,7 @@ struct Delta : Node {
     jump = to_head ? head : static_cast<const Delta*>(head)->jump;
     base = head->base;
     fence = head->fence;
-    high_head = head->high_head;
+    high_key_prefix = head->high_key_prefix;
     base_bytes = head->base_bytes;
     delta_bytes = head->delta_bytes + static_cast<uint32_t>(bytes);
     chain_length = static_cast<uint16_t>(std::min<uint32_t>(uint32_t{head->chain_length} + length, UINT16_MAX));

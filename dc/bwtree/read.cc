@@ -32,7 +32,7 @@ void BwTree::ContinueRead(Lookup* lookup) {
     case 0:
       // For a page with deltas, EndRead follows the chain and then finds the base in the cache.
       if (head->kind == NodeKind::kBase) {
-        head->base->PrefetchHeads(key);
+        head->base->PrefetchKeyPrefixes(key);
       } else {
         BasePage::Prefetch(head->base);
       }
@@ -41,7 +41,7 @@ void BwTree::ContinueRead(Lookup* lookup) {
       if (head->kind == NodeKind::kBase) {
         head->base->PrefetchEntry(key);
       } else {
-        head->base->PrefetchHeads(key);
+        head->base->PrefetchKeyPrefixes(key);
         PrefetchChain(head);
       }
       break;
