@@ -25,30 +25,31 @@ Quiet quiet;
 
 }  // namespace
 
-Result<std::unique_ptr<CheckpointLife>> CheckpointLife::Open(Storage& storage, const std::string& directory, DcId dc,
-                                                             const RecoveryOptions& options) {
+Result<std::unique_ptr<CheckpointIncarnation>> CheckpointIncarnation::Open(Storage& storage,
+                                                                           const std::string& directory, DcId dc,
+                                                                           const RecoveryOptions& options) {
   DEUT_ASSIGN_OR_RETURN(RecoveredPages recovered, RecoverPages(storage, RealRuntime(), directory, dc, options));
   const std::vector<RecoveredTable> tables = std::move(recovered.tables);
   const PageId last_page = recovered.last_page;
-  std::unique_ptr<CheckpointLife> life(new CheckpointLife(std::move(recovered)));
-  DEUT_RETURN_IF_ERROR(
-      RecoverTables(RealRuntime(), directory, tables, last_page, options, life->trees(), SmallPages(), &life->tables));
+  std::unique_ptr<CheckpointIncarnation> incarnation(new CheckpointIncarnation(std::move(recovered)));
+  DEUT_RETURN_IF_ERROR(RecoverTables(RealRuntime(), directory, tables, last_page, options, incarnation->trees(),
+                                     SmallPages(), &incarnation->tables));
   const CheckpointEnvironment environment{RealRuntime(),
                                           storage,
                                           directory,
                                           dc,
                                           DcIncarnation(1),
-                                          life->trees(),
-                                          life->gate,
-                                          life->tables,
-                                          *life->store,
-                                          life->loader,
-                                          [life = life.get()] { ++life->waits_for_room; }};
-  DEUT_ASSIGN_OR_RETURN(life->checkpointer, Checkpointer::Create(environment, life->found));
-  return life;
+                                          incarnation->trees(),
+                                          incarnation->gate,
+                                          incarnation->tables,
+                                          *incarnation->store,
+                                          incarnation->loader,
+                                          [incarnation = incarnation.get()] { ++incarnation->waits_for_memory; }};
+  DEUT_ASSIGN_OR_RETURN(incarnation->checkpointer, Checkpointer::Create(environment, incarnation->found));
+  return incarnation;
 }
 
-CheckpointLife::CheckpointLife(RecoveredPages recovered)
+CheckpointIncarnation::CheckpointIncarnation(RecoveredPages recovered)
     : found(recovered.found),
       store(std::move(recovered.store)),
       pages(std::move(recovered.pages)),
@@ -79,25 +80,25 @@ RecoveryOptions CheckpointWorld::Options() {
 
 void CheckpointWorld::Crash(uint64_t seed) {
   disk_.Crash(seed);
-  life_.reset();
+  incarnation_.reset();
   storage_ = disk_.Mount();
 }
 
 Status CheckpointWorld::Begin(const RecoveryOptions& options) {
-  DEUT_ASSIGN_OR_RETURN(life_, CheckpointLife::Open(*storage_, directory_, kDc, options));
-  for (uint64_t i = life_->found.position.commit.value; i < log_.size(); ++i) DEUT_RETURN_IF_ERROR(Apply(i));
+  DEUT_ASSIGN_OR_RETURN(incarnation_, CheckpointIncarnation::Open(*storage_, directory_, kDc, options));
+  for (uint64_t i = incarnation_->found.position.commit.value; i < log_.size(); ++i) DEUT_RETURN_IF_ERROR(Apply(i));
   return Status::Ok();
 }
 
 Status CheckpointWorld::Apply(size_t index) {
   const Entry& entry = log_[index];
-  CheckpointLife& life = *life_;
-  if (entry.kind == Entry::Kind::kCreate) return life.tables.Create(entry.table, entry.key).status();
-  if (entry.kind == Entry::Kind::kDrop) return life.tables.Drop(entry.table).status();
+  CheckpointIncarnation& incarnation = *incarnation_;
+  if (entry.kind == Entry::Kind::kCreate) return incarnation.tables.Create(entry.table, entry.key).status();
+  if (entry.kind == Entry::Kind::kDrop) return incarnation.tables.Drop(entry.table).status();
   for (;;) {
     {
-      const ReclamationDomain::Guard guard(life.domain);
-      BwTree* const tree = life.tables.FindTree(entry.table);
+      const ReclamationDomain::Guard guard(incarnation.domain);
+      BwTree* const tree = incarnation.tables.FindTree(entry.table);
       if (tree == nullptr) return Status::Ok();  // the table is dropped later in the log
       const Version version = V(index + 1);
       DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == Entry::Kind::kPut
@@ -105,7 +106,7 @@ Status CheckpointWorld::Apply(size_t index) {
                                                                : tree->Delete(entry.key, version));
       if (outcome != BwTree::Outcome::kNotLoaded) return Status::Ok();
     }
-    DEUT_RETURN_IF_ERROR(life.loader.Load(entry.table, Target(entry.key, Side::kAt)));
+    DEUT_RETURN_IF_ERROR(incarnation.loader.Load(entry.table, Target(entry.key, Side::kAt)));
   }
 }
 
@@ -148,8 +149,8 @@ void CheckpointWorld::Evict(TableId table) {
    private:
     BwTree& tree_;
   };
-  const ReclamationDomain::Guard guard(life_->domain);
-  BwTree& tree = *life_->tables.FindTree(table);
+  const ReclamationDomain::Guard guard(incarnation_->domain);
+  BwTree& tree = *incarnation_->tables.FindTree(table);
   Evictor evictor(tree);
   for (BwTree::Walk walk; !walk.complete;) tree.VisitPages(/*level=*/0, &walk, &evictor);
 }
@@ -162,8 +163,8 @@ Result<CheckpointWorld::Records> CheckpointWorld::Scan(TableId table) {
     ScanBudget budget;
     bool missing = false;
     {
-      const ReclamationDomain::Guard guard(life_->domain);
-      BwTree* const tree = life_->tables.FindTree(table);
+      const ReclamationDomain::Guard guard(incarnation_->domain);
+      BwTree* const tree = incarnation_->tables.FindTree(table);
       if (tree == nullptr) return DEUT_ERROR(kNotFound, "no table ", table.value);
       missing = !tree->ScanAscending(&cursor, &budget, &batch);
     }
@@ -171,7 +172,7 @@ Result<CheckpointWorld::Records> CheckpointWorld::Scan(TableId table) {
       found[std::string(it.record().key)] = it.record().value;
     }
     const std::string low = cursor.low;
-    if (missing) DEUT_RETURN_IF_ERROR(life_->loader.Load(table, Target(low, Side::kAt)));
+    if (missing) DEUT_RETURN_IF_ERROR(incarnation_->loader.Load(table, Target(low, Side::kAt)));
   }
   return found;
 }
@@ -185,7 +186,7 @@ void CheckpointWorld::ExpectRight() {
     EXPECT_TRUE(*found == records) << "table " << table.value << ": " << found->size() << " records, not "
                                    << records.size();
   }
-  EXPECT_EQ(life_->tables.LiveTables(), live);
+  EXPECT_EQ(incarnation_->tables.LiveTables(), live);
 }
 
 std::vector<std::string> CheckpointWorld::Names() {

@@ -28,10 +28,10 @@
 namespace deut::dc {
 
 // The objects that live from a recovery to the end of the process.
-class CheckpointLife {
+class CheckpointIncarnation {
  public:
-  static Result<std::unique_ptr<CheckpointLife>> Open(Storage& storage, const std::string& directory, DcId dc,
-                                                      const RecoveryOptions& options);
+  static Result<std::unique_ptr<CheckpointIncarnation>> Open(Storage& storage, const std::string& directory, DcId dc,
+                                                             const RecoveryOptions& options);
 
   BwTreeEnvironment trees() { return {*pages, domain, consolidation, &gate, store.get()}; }
 
@@ -45,10 +45,10 @@ class CheckpointLife {
   TableRegistry tables;
   PageLoader loader;
   std::unique_ptr<Checkpointer> checkpointer;
-  uint64_t waits_for_room = 0;  // calls of wait_for_memory by the checkpointer
+  uint64_t waits_for_memory = 0;  // calls of wait_for_memory by the checkpointer
 
  private:
-  explicit CheckpointLife(RecoveredPages recovered);
+  explicit CheckpointIncarnation(RecoveredPages recovered);
 };
 
 class CheckpointWorld {
@@ -62,7 +62,7 @@ class CheckpointWorld {
   ~CheckpointWorld();
 
   // Ends the incarnation. The disk stays as it is, or becomes what a crash leaves of it.
-  void End() { life_.reset(); }
+  void End() { incarnation_.reset(); }
   void Crash(uint64_t seed);
   // Begins another incarnation; redo applies the log behind its checkpoint.
   Status Begin(const RecoveryOptions& options = Options());
@@ -77,14 +77,14 @@ class CheckpointWorld {
   void Fill(uint64_t first, uint64_t last, int round = 0, TableId table = kTable);
 
   Status Take(const Checkpointer::RecordKept& record_kept = nullptr) {
-    return life_->checkpointer->Take([this] { return applied(); }, record_kept);
+    return incarnation_->checkpointer->Take([this] { return applied(); }, record_kept);
   }
   // Evicts all leaves that are written.
   void Evict(TableId table = kTable);
 
   // Position of the last change.
   Position applied() const { return Position{Lsn(log_.size()), 0}; }
-  Position stable() const { return life_->checkpointer->stable(); }
+  Position stable() const { return incarnation_->checkpointer->stable(); }
 
   // --- The current content.
   Result<Records> Scan(TableId table = kTable);
@@ -98,8 +98,8 @@ class CheckpointWorld {
   // Returns the numbers of the checkpoint files, the newest first.
   std::vector<uint64_t> Checkpoints();
 
-  CheckpointLife& life() { return *life_; }
-  bool alive() const { return life_ != nullptr; }
+  CheckpointIncarnation& incarnation() { return *incarnation_; }
+  bool alive() const { return incarnation_ != nullptr; }
   FaultyDisk& disk() { return disk_; }
   Storage& storage() { return *storage_; }
   const std::string& directory() const { return directory_; }
@@ -120,7 +120,7 @@ class CheckpointWorld {
   const std::string directory_ = "/pages";
   FaultyDisk disk_;
   std::unique_ptr<Storage> storage_;
-  std::unique_ptr<CheckpointLife> life_;
+  std::unique_ptr<CheckpointIncarnation> incarnation_;
   std::vector<Entry> log_;
   std::map<TableId, Records> records_;
 };

@@ -89,8 +89,8 @@ class Checkpointer {
   // Makes durable that a checkpoint of this number, or a later one, was completed (RecoveryOptions::oldest_required).
   using RecordKept = std::function<Status(CheckpointNumber oldest_kept)>;
   // Takes a checkpoint now. `applied` returns the position up to which every update is in the trees. `record_kept` is
-  // called once the checkpoint is complete, before its positions are told; if it fails, the stable position does not
-  // change. It may be null. One thread at a time; other callers wait.
+  // called once the checkpoint is complete, before its positions are reported; if it fails, the stable position does
+  // not change. It may be null. One thread at a time; other callers wait.
   Status Take(const std::function<Position()>& applied, const RecordKept& record_kept = nullptr);
 
   // The position that survives every crash, even if the newest checkpoint cannot be read (S2).

@@ -48,12 +48,12 @@ TEST(Checkpointer, TheStablePositionIsThatOfTheOlderGeneration) {
     taken.push_back(world.applied());
     // The first checkpoint has no predecessor.
     EXPECT_EQ(world.stable(), taken[round == 0 ? 0 : static_cast<size_t>(round) - 1]);
-    EXPECT_EQ(world.life().checkpointer->taken(), static_cast<uint64_t>(round) + 1);
+    EXPECT_EQ(world.incarnation().checkpointer->taken(), static_cast<uint64_t>(round) + 1);
   }
   // In the next incarnation the same two generations count.
   world.End();
   ASSERT_TRUE(world.Begin().ok());
-  EXPECT_EQ(world.life().found.position, taken[3]);
+  EXPECT_EQ(world.incarnation().found.position, taken[3]);
   EXPECT_EQ(world.stable(), taken[2]);
   world.Fill(0, 100, 9);
   ASSERT_TRUE(world.Take().ok());
@@ -111,9 +111,9 @@ TEST(Checkpointer, SegmentsThatNeitherGenerationNamesAreRemoved) {
   for (int round = 0; round < 12; ++round) {
     world.Fill(0, 2000, round);  // all pages are written again
     ASSERT_TRUE(world.Take().ok());
-    most = std::max<size_t>(most, world.life().store->totals().segments);
+    most = std::max<size_t>(most, world.incarnation().store->totals().segments);
   }
-  const StoreTotals totals = world.life().store->totals();
+  const StoreTotals totals = world.incarnation().store->totals();
   EXPECT_GT(totals.segments_removed, most);
   EXPECT_LE(totals.segments, totals.segments_created / 2);
   // The files are gone, too.
@@ -170,7 +170,7 @@ TEST(Checkpointer, EverythingIsDurableBeforeItIsNamed) {
   const auto world = WithTwoCheckpoints();
   const Recorder recorder(*world);
   size_t at_position = SIZE_MAX;
-  ASSERT_TRUE(world->life()
+  ASSERT_TRUE(world->incarnation()
                   .checkpointer
                   ->Take([&] {
                     at_position = recorder.size();
@@ -199,16 +199,16 @@ TEST(Checkpointer, TheGateIsClosedForTheStructureOnlyAndOpenAgainWhateverHappens
   std::vector<std::string> seen;
   testing::SetPointHandler([&](std::string_view point) {
     if (point != "checkpoint.after_pass" && point != "checkpoint.before_snapshot") return;
-    seen.push_back(Concat(point, world->life().gate.closed() ? " closed" : " open"));
+    seen.push_back(Concat(point, world->incarnation().gate.closed() ? " closed" : " open"));
   });
   ASSERT_TRUE(world->Take().ok());
   EXPECT_EQ(seen, (std::vector<std::string>{"checkpoint.after_pass open", "checkpoint.before_snapshot closed"}));
-  EXPECT_FALSE(world->life().gate.closed());
+  EXPECT_FALSE(world->incarnation().gate.closed());
   for (const std::string path : {".seg", "checkpoint-"}) {
     world->Fill(0, 100, 5);
     world->disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite, .path_contains = path});
     EXPECT_EQ(world->Take(), ErrorCode::kResourceExhausted);
-    EXPECT_FALSE(world->life().gate.closed());
+    EXPECT_FALSE(world->incarnation().gate.closed());
     world->disk().RemoveAllFaults();
   }
   // The error occurs while the gate is closed: pages that are split after the pass must be written, and there is no
@@ -220,7 +220,7 @@ TEST(Checkpointer, TheGateIsClosedForTheStructureOnlyAndOpenAgainWhateverHappens
     world->disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite, .path_contains = ".seg"});
   });
   EXPECT_EQ(world->Take(), ErrorCode::kResourceExhausted);
-  EXPECT_FALSE(world->life().gate.closed());
+  EXPECT_FALSE(world->incarnation().gate.closed());
   testing::SetPointHandler({});
   world->disk().RemoveAllFaults();
   ASSERT_TRUE(world->Take().ok());
@@ -247,7 +247,7 @@ TEST(Checkpointer, ATableThatIsCreatedWhileTheStructureIsTakenDownIsNotInIt) {
     EXPECT_FALSE(created.load());
   });
   const Position before = world->applied();
-  ASSERT_TRUE(world->life().checkpointer->Take([&] { return before; }).ok());
+  ASSERT_TRUE(world->incarnation().checkpointer->Take([&] { return before; }).ok());
   testing::SetPointHandler({});
   ASSERT_NE(other, nullptr);
   other->Join();
@@ -265,15 +265,15 @@ TEST(Checkpointer, ItWaitsForRoomBeforeEachPageThatItBringsIn) {
   const auto world = WithTwoCheckpoints();
   world->Fill(0, 500);
   ASSERT_TRUE(world->Take().ok());
-  const PageLoader& loader = world->life().loader;
+  const PageLoader& loader = world->incarnation().loader;
   // Each round adds a part, until a page has the largest number of parts.
-  for (int round = 1; world->life().waits_for_room == 0; ++round) {
+  for (int round = 1; world->incarnation().waits_for_memory == 0; ++round) {
     ASSERT_LT(round, 100);
     world->Evict();
     world->Fill(0, 500, round);
     const uint64_t loads = loader.loads();
     ASSERT_TRUE(world->Take().ok());
-    ASSERT_EQ(world->life().waits_for_room, loader.loads() - loads);
+    ASSERT_EQ(world->incarnation().waits_for_memory, loader.loads() - loads);
   }
   world->ExpectRight();
 }
@@ -284,7 +284,7 @@ TEST(Checkpointer, OneIsTakenAtATime) {
   const Position position = world->applied();
   for (int i = 0; i < 3; ++i) {
     threads.push_back(RealRuntime().StartThread("takes", [&] {
-      const Status taken = world->life().checkpointer->Take([&] { return position; });
+      const Status taken = world->incarnation().checkpointer->Take([&] { return position; });
       EXPECT_TRUE(taken.ok()) << taken.ToString();
     }));
   }
@@ -298,22 +298,22 @@ TEST(Checkpointer, FreedIdsAreUsedAgainAfterACheckpointThatBeganLaterIsComplete)
   world->Create(TableId(8));
   world->Fill(0, 300, 0, TableId(8));
   ASSERT_TRUE(world->Take().ok());
-  const uint64_t full = world->life().pages->used();
+  const uint64_t full = world->incarnation().pages->used();
   world->Drop(TableId(8));
-  world->life().domain.Collect();
-  EXPECT_EQ(world->life().pages->used(), full);
+  world->incarnation().domain.Collect();
+  EXPECT_EQ(world->incarnation().pages->used(), full);
   // The ids are not reused after a failed checkpoint.
   world->disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite, .path_contains = "checkpoint-"});
   EXPECT_EQ(world->Take(), ErrorCode::kResourceExhausted);
-  EXPECT_EQ(world->life().pages->used(), full);
+  EXPECT_EQ(world->incarnation().pages->used(), full);
   world->disk().RemoveAllFaults();
   ASSERT_TRUE(world->Take().ok());
-  EXPECT_LT(world->life().pages->used(), full - 10);
+  EXPECT_LT(world->incarnation().pages->used(), full - 10);
   // The table stays dropped.
   world->End();
   ASSERT_TRUE(world->Begin().ok());
-  EXPECT_EQ(world->life().tables.LiveTables(), std::vector<TableId>{kTable});
-  const auto again = world->life().tables.Create(TableId(8), "again");
+  EXPECT_EQ(world->incarnation().tables.LiveTables(), std::vector<TableId>{kTable});
+  const auto again = world->incarnation().tables.Create(TableId(8), "again");
   ASSERT_TRUE(again.ok());
   EXPECT_FALSE(*again);
 }
@@ -344,8 +344,8 @@ TEST(Checkpointer, WantOfSpaceAnywhereLeavesTheOlderGenerationsAndTheNextOneSucc
   const int operations = AtEachOperation(Action::kNoSpace, kDiskWrite | kDiskAllocate | kDiskName,
                                          [](CheckpointWorld& world, const Status& taken, uint64_t n) {
                                            EXPECT_TRUE(taken.ok() || taken == ErrorCode::kResourceExhausted);
-                                           EXPECT_TRUE(world.life().store->fatal().ok());
-                                           const uint64_t before = world.life().checkpointer->taken();
+                                           EXPECT_TRUE(world.incarnation().store->fatal().ok());
+                                           const uint64_t before = world.incarnation().checkpointer->taken();
                                            EXPECT_EQ(before, taken.ok() ? 3u : 2u);
                                            if (n % 3 == 0) {  // checks the result of a start now
                                              world.Crash(n);
@@ -357,7 +357,7 @@ TEST(Checkpointer, WantOfSpaceAnywhereLeavesTheOlderGenerationsAndTheNextOneSucc
                                            ASSERT_TRUE(next.ok()) << next.ToString();
                                            world.Crash(n);
                                            ASSERT_TRUE(world.Begin().ok());
-                                           EXPECT_EQ(world.life().found.position, world.applied());
+                                           EXPECT_EQ(world.incarnation().found.position, world.applied());
                                            world.ExpectRight();
                                          });
   EXPECT_GT(operations, 5);
@@ -372,8 +372,9 @@ TEST(Checkpointer, AnyOtherErrorIsToldAndNeverTakenForWantOfSpace) {
                                            world.Crash(n);
                                            const Status begun = world.Begin();
                                            ASSERT_TRUE(begun.ok()) << begun.ToString();
-                                           EXPECT_GE(world.life().found.position, stable);
-                                           if (taken.ok()) EXPECT_EQ(world.life().found.position, world.applied());
+                                           EXPECT_GE(world.incarnation().found.position, stable);
+                                           if (taken.ok())
+                                             EXPECT_EQ(world.incarnation().found.position, world.applied());
                                            world.ExpectRight();
                                            ASSERT_TRUE(world.Take().ok());
                                          });
@@ -387,7 +388,7 @@ TEST(Checkpointer, AfterAFailedSyncOfASegmentNothingWorksAnyMore) {
       const Position stable = world->stable();
       world->disk().AddFault({.action = action, .kinds = kind, .count = 1});
       EXPECT_EQ(world->Take(), ErrorCode::kIoError);
-      EXPECT_EQ(world->life().store->fatal(), ErrorCode::kIoError);
+      EXPECT_EQ(world->incarnation().store->fatal(), ErrorCode::kIoError);
       // The disk works again, but a repeated sync would lose the data that was written before.
       EXPECT_EQ(world->Take(), ErrorCode::kIoError);
       EXPECT_EQ(world->stable(), stable);
@@ -427,7 +428,7 @@ TEST(Checkpointer, PowerMayGoAtAnyMoment) {
     world->Crash(n);
     const Status begun = world->Begin();
     ASSERT_TRUE(begun.ok()) << n << ": " << begun.ToString();
-    EXPECT_GE(world->life().found.position, std::max(stable, told));
+    EXPECT_GE(world->incarnation().found.position, std::max(stable, told));
     world->ExpectRight();
     ASSERT_TRUE(world->Take().ok());
   }

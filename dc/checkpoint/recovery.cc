@@ -220,7 +220,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
       FindFrom(storage, directory, DEUT_OMITTED("S2.kept_checkpoint") ? CheckpointNumber() : options.oldest_required));
   DEUT_RETURN_IF_ERROR(storage.CreateDirectory(directory));
   std::string damage;
-  // The stable positions that were told allow a fallback to the one before the newest, and no further. A crash
+  // The stable positions that were reported allow a fallback to the one before the newest, and no further. A crash
   // between completing a checkpoint and removing an older one leaves older files.
   const size_t candidates = std::min(numbers.size(), kGenerations);
   for (size_t i = 0; i < candidates; ++i) {

@@ -37,8 +37,8 @@ namespace deut::dc {
 struct RecoveryOptions {
   uint32_t max_pages = 1;
   SegmentStoreOptions store;
-  // A checkpoint of this number or a later one must exist, or a stable position that was told is lost (S2). 0: none
-  // was told.
+  // A checkpoint of this number or a later one must exist, or a reported stable position is lost (S2). 0: none
+  // was reported.
   CheckpointNumber oldest_required = {};
   int threads = 16;                      // threads that check segments and load inner pages
   RecoveryProgress* progress = nullptr;  // may be null; outlives the recovery

@@ -56,10 +56,10 @@ class RecoveryTest : public ::testing::Test {
   void ExpectOpens(uint64_t number) {
     const Status status = world_.Begin();
     ASSERT_TRUE(status.ok()) << status.ToString();
-    EXPECT_EQ(world_.life().found.opened.value, number);
-    EXPECT_EQ(world_.life().found.position, number == 2 ? newer_ : older_);
-    EXPECT_EQ(world_.life().found.stable, older_);
-    EXPECT_EQ(world_.life().found.oldest_kept.value, 1u);
+    EXPECT_EQ(world_.incarnation().found.opened.value, number);
+    EXPECT_EQ(world_.incarnation().found.position, number == 2 ? newer_ : older_);
+    EXPECT_EQ(world_.incarnation().found.stable, older_);
+    EXPECT_EQ(world_.incarnation().found.oldest_kept.value, 1u);
     world_.ExpectRight();
     world_.End();
   }
@@ -172,8 +172,9 @@ TEST_F(RecoveryTest, OpeningChangesNothing) {
 
 TEST_F(RecoveryTest, RecordsAreEstimatedFromSomePages) {
   ASSERT_TRUE(world_.Begin().ok());
-  const ReclamationDomain::Guard guard(world_.life().domain);
-  EXPECT_NEAR(static_cast<double>(world_.life().tables.FindTree(kTable)->statistics().records), kRecords, kRecords / 4);
+  const ReclamationDomain::Guard guard(world_.incarnation().domain);
+  EXPECT_NEAR(static_cast<double>(world_.incarnation().tables.FindTree(kTable)->statistics().records), kRecords,
+              kRecords / 4);
 }
 
 TEST_F(RecoveryTest, AnyDamageOfTheNewestMakesTheOlderOneTheStart) {
@@ -193,7 +194,7 @@ TEST_F(RecoveryTest, AfterAFallBackNoOlderCheckpointIsLeftToFallBackTo) {
   world_.End();
   WithFlippedBit(NameOf(3), 50, [&] {
     ASSERT_TRUE(world_.Begin().ok());
-    EXPECT_EQ(world_.life().found.opened.value, 2u);
+    EXPECT_EQ(world_.incarnation().found.opened.value, 2u);
     // The stable position is the checkpoint's own, not that of checkpoint 1, which is gone.
     EXPECT_EQ(world_.stable(), newer_);
     world_.ExpectRight();
@@ -246,7 +247,7 @@ TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
   const CheckpointWorld::Files both = world_.ReadFiles();
   world_.Remove(NameOf(2));
   ASSERT_TRUE(world_.Begin(told).ok());
-  EXPECT_EQ(world_.life().found.opened.value, 1u);
+  EXPECT_EQ(world_.incarnation().found.opened.value, 1u);
   world_.End();
   told.oldest_required = CheckpointNumber(2);
   ExpectRefused(ErrorCode::kCorruption,
@@ -260,7 +261,7 @@ TEST_F(RecoveryTest, S2CheckpointsThatWereToldAndAreMissingAreRefused) {
   ExpectRefused(ErrorCode::kCorruption, Concat(NameOf(1), " or a later checkpoint is missing"), told);
   told.oldest_required = CheckpointNumber();
   ASSERT_TRUE(world_.Begin(told).ok());
-  EXPECT_EQ(world_.life().found.opened.value, 0u);
+  EXPECT_EQ(world_.incarnation().found.opened.value, 0u);
   world_.End();
   // The older checkpoint is no valid start either if the newer one cannot be read.
   world_.Write(NameOf(1), both.at(NameOf(1)));
@@ -415,16 +416,16 @@ TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeAndTheirPartsDead) {
   WriteCheckpoint(content);
   const Status begun = world_.Begin();
   ASSERT_TRUE(begun.ok()) << begun.ToString();
-  CheckpointLife& life = world_.life();
-  EXPECT_EQ(life.pages->used(), named);
-  EXPECT_EQ(life.pages->last_id(), stray.value + 2);
-  EXPECT_FALSE(life.pages->HasImage(stray));
+  CheckpointIncarnation& incarnation = world_.incarnation();
+  EXPECT_EQ(incarnation.pages->used(), named);
+  EXPECT_EQ(incarnation.pages->last_id(), stray.value + 2);
+  EXPECT_FALSE(incarnation.pages->HasImage(stray));
   uint64_t live = 0;
   for (const auto& [page, parts] : content.pages) {
     if (page == stray) continue;
     for (const PageAddress address : parts) live += address.length_bound();
   }
-  EXPECT_EQ(life.store->totals().live_bytes, live);
+  EXPECT_EQ(incarnation.store->totals().live_bytes, live);
   // The free ids are allocated again.
   world_.Fill(kRecords, 3 * kRecords, /*round=*/2);
   ASSERT_TRUE(world_.Take().ok());
@@ -449,7 +450,7 @@ TEST_F(RecoveryTest, SegmentsThatTheOpenedCheckpointDoesNotNameStayUntilTheNextI
   EXPECT_TRUE(has());
   world_.Fill(0, 10, 3);
   EXPECT_TRUE(has());
-  EXPECT_GT(world_.life().store->next_segment(), 777u);  // no number is used twice
+  EXPECT_GT(world_.incarnation().store->next_segment(), 777u);  // no number is used twice
   ASSERT_TRUE(world_.Take().ok());
   EXPECT_FALSE(has());
   world_.ExpectRight();
@@ -464,7 +465,7 @@ TEST_F(RecoveryTest, DroppedTablesStayDropped) {
   world_.End();
   ASSERT_TRUE(world_.Begin().ok());
   world_.ExpectRight();
-  const auto again = world_.life().tables.Create(kTable, "again");
+  const auto again = world_.incarnation().tables.Create(kTable, "again");
   ASSERT_TRUE(again.ok());
   EXPECT_FALSE(*again);
 }

@@ -40,14 +40,14 @@ RecordOperationsOptions Options() {
   return options;
 }
 
-struct Life {
+struct WorkResult {
   uint64_t cleaned = 0;
   uint64_t refused = 0;  // checkpoints and cleanings without space
 };
 
 // All operations are requested in one fixed order, whatever their results.
-Life Work(World* world, Random* random, int rounds) {
-  Life life;
+WorkResult Work(World* world, Random* random, int rounds) {
+  WorkResult result;
   for (int round = 0; round < rounds && !world->broken(); ++round) {
     for (int i = 0; i < 150; ++i) {
       const std::string key = KeyOf(random->Below(kKeys));
@@ -61,11 +61,11 @@ Life Work(World* world, Random* random, int rounds) {
     world->TryFlush();
     if (world->broken()) break;
     for (const Status& status : {world->Checkpoint(), world->operations().Clean()}) {
-      if (status == ErrorCode::kResourceExhausted) ++life.refused;
+      if (status == ErrorCode::kResourceExhausted) ++result.refused;
     }
-    life.cleaned = world->Counter("segments_cleaned");
+    result.cleaned = world->Counter("segments_cleaned");
   }
-  return life;
+  return result;
 }
 
 void Begin(World* world) {
@@ -95,13 +95,13 @@ void LosePowerAtEveryOperation(uint64_t free_bytes) {
     Random random(Seed());
     Begin(&world);
     disk.SetFreeBytes(free_bytes);
-    const Life life = Work(&world, &random, kRounds);
-    ASSERT_GE(life.cleaned, 10u);
-    ASSERT_EQ(life.refused > 3, free_bytes < kEnough);
+    const WorkResult result = Work(&world, &random, kRounds);
+    ASSERT_GE(result.cleaned, 10u);
+    ASSERT_EQ(result.refused > 3, free_bytes < kEnough);
     operations = disk.counts().changing;
     std::printf("operations %lu, segments cleaned %lu, refused %lu, checkpoints %lu, storage %lu, live %lu\n",
-                operations, life.cleaned, life.refused, world.Counter("checkpoints"), world.Counter("storage_bytes"),
-                world.Counter("storage_live_bytes"));
+                operations, result.cleaned, result.refused, world.Counter("checkpoints"),
+                world.Counter("storage_bytes"), world.Counter("storage_live_bytes"));
   }
   uint64_t crashes = 0;
   uint64_t in_recovery = 0;

@@ -176,7 +176,7 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
 // restores its file, the updates are still on it.
 Result<bool> RecordOperations::Update(const LogEntryView& entry) {
   BwTree::LeafHint hint;
-  bool told = false;  // the loader has already reported that the page cannot be read
+  bool was_damaged = false;  // the loader has already reported that the page cannot be read
   for (;;) {
     bool gate_closed = false;
     {
@@ -205,9 +205,9 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
     evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
     const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));
     const bool damaged = loaded == ErrorCode::kCorruption || loaded == ErrorCode::kIoError;
-    if (!damaged || told) DEUT_RETURN_IF_ERROR(loaded);
+    if (!damaged || was_damaged) DEUT_RETURN_IF_ERROR(loaded);
     if (damaged) hint = BwTree::LeafHint::Unreadable();
-    told = damaged;
+    was_damaged = damaged;
   }
 }
 

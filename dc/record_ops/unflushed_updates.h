@@ -5,8 +5,8 @@
 // checkpoint reads both counters before it reads the first page. If the checkpoint succeeds, these values become the
 // new base. So an update that the checkpoint may have missed never counts as written. An update that the checkpoint
 // has written, but that was counted later, counts until the next checkpoint.
-// Counter-example without it: a disk has 100 MiB free, and 90 MiB of changed pages are in memory. The TC is told 100
-// MiB and admits 90 MiB more. Then the checkpoint finds no room for half of the accepted updates.
+// Counter-example without it: a disk has 100 MiB free, and 90 MiB of changed pages are in memory. The DC reports 100
+// MiB, and the TC admits 90 MiB more. Then the checkpoint finds no room for half of the accepted updates.
 // Bound. An update changes one leaf, and splits at most that leaf. So it needs at most a leaf, an index page and its
 // own bytes. All updates together need at most the bytes of the pages in memory, because a changed page stays in
 // memory until it is written. One case is not in the bound: the base of a page that was changed without being loaded,

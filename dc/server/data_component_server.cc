@@ -111,7 +111,7 @@ Result<ClaimedDirectory> DataComponentServer::Claim(const DataComponentOptions& 
   while (claimed.state.dc.value == 0) claimed.state.dc = DcId(runtime.RandomSeed());
   ++claimed.state.number.value;
   // X3: a copy of this folder has the same number of starts, so with the number alone two incarnations could pass for
-  // one. A start from a copy draws another identity. Positions that one of them has told are never taken for the
+  // one. A start from a copy draws another identity. Positions that one of them has reported are never taken for the
   // other's.
   do {
     claimed.state.incarnation = DEUT_OMITTED("X3.draw_incarnation") ? DcIncarnation(claimed.state.number.value)

@@ -39,7 +39,7 @@ struct DcState {
   IncarnationNumber number;        // number of the latest incarnation
   DcIncarnation incarnation = {};  // the latest incarnation; 0 in a file of version 1, which had none
   FenceState fence;
-  // A checkpoint of this number, or a later one, was completed and its position was told to a TC; a folder without
+  // A checkpoint of this number, or a later one, was completed and its position was reported to a TC; a folder without
   // such a checkpoint has lost it. 0: none was completed, or a program of version 1 or 2 has written the file.
   CheckpointNumber oldest_kept = {};
   // X4. The LSN up to which the log of the TC in `fence` was durable, as that TC has reported; 0: it has reported

@@ -209,10 +209,10 @@ class Verification::Pages final : public TreeWalkVisitor {
   void OnDamage(TableId table, const NamedPage& named, const Status& damage) override {
     ++report_.damages;
     // A damaged part is reported once, even if both checkpoints name it.
-    const size_t told = absl::HashOf(damage.message());
+    const size_t message_hash = absl::HashOf(damage.message());
     if (is_newest_) {
-      verification_.reported_.insert(told);
-    } else if (verification_.reported_.contains(told)) {
+      verification_.reported_.insert(message_hash);
+    } else if (verification_.reported_.contains(message_hash)) {
       return;
     }
     const std::string text = Concat("checkpoint ", report_.head.number.value, ", table ", table.value, ", ",
