@@ -204,7 +204,7 @@ scan:
   fi;
   look(live);
   if
-  :: found[me] == NOTHING -> atomic { found[me] = dc }  // code: tc/record_manager/scan_resolve.cc ScanPath::AskAgain
+  :: found[me] == NOTHING -> atomic { found[me] = dc }  // code: tc/record_manager/scan_resolve.cc ScanPath::ReaskDc
 #if defined(OMIT_S7_newest)
   :: found[me] != NOTHING && newest -> found[me] = answer  // code: tc/record_manager/scan_path.cc ScanPath::Merge
 #else

@@ -135,7 +135,7 @@ remember:
 raise:
   if
   :: may_defer ->
-     atomic {  // code: tc/record_manager/remember_read.cc InBucketOfAnother; tc/mvcc/record_table.cc RecordTable::FindOrCreate
+     atomic {  // code: tc/record_manager/remember_read.cc RememberInSharedBucket; tc/mvcc/record_table.cc RecordTable::FindOrCreate
        there[k] = 1
      };
      goto look_up

@@ -284,7 +284,7 @@ proctype Reader(byte me) {
   fi;
 #if defined(OMIT_S4_tc_first)
   do
-  :: k < KEYS -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc; tc/record_manager/begun_scan.cc ScanPath::BeginAhead; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanPath::AskStream, ScanPath::Extend
+  :: k < KEYS -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc; tc/record_manager/prefetched_scan.cc ScanPath::BeginForPrefetch; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanPath::AskStream, ScanPath::GatherAndGrant
   :: else -> k = 0; break
   od;
 #endif
@@ -325,7 +325,7 @@ proctype Reader(byte me) {
      select(covered : low + 1 .. KEYS);
      k = low;
      do
-     :: k < covered -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc; tc/record_manager/begun_scan.cc ScanPath::BeginAhead; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanPath::AskStream, ScanPath::Extend; dc/record_ops/record_operations.cc RecordOperations::Scan
+     :: k < covered -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc; tc/record_manager/prefetched_scan.cc ScanPath::BeginForPrefetch; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanPath::AskStream, ScanPath::GatherAndGrant; dc/record_ops/record_operations.cc RecordOperations::Scan
      :: else -> break
      od;
 #else
@@ -355,7 +355,7 @@ proctype Reader(byte me) {
 #if defined(OMIT_S5_ask_again)
               value = answer[k]
 #else
-              atomic { value = dc[k] }  // code: tc/record_manager/scan_resolve.cc ScanPath::AskAgain
+              atomic { value = dc[k] }  // code: tc/record_manager/scan_resolve.cc ScanPath::ReaskDc
 #endif
            :: else ->
               // The larger wins; the DC on ties.

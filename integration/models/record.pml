@@ -234,7 +234,7 @@ install:
   if
   :: writes == 2 ->
      // Below it: a committed version, or what the DC has, which is nothing.
-     atomic { expected[me] = (live == NOTHING -> 0 : live + 1) };  // code: tc/record_manager/write_path.cc WritePath::Write, WritePath::AskWhetherPresent, WritePath::Judge
+     atomic { expected[me] = (live == NOTHING -> 0 : live + 1) };  // code: tc/record_manager/write_path.cc WritePath::Write, WritePath::AskWhetherPresent, WritePath::CheckCondition
      if
      :: expected[me] != 0 -> atomic { withdrawn[me] = 1; wrote[me] = 0 }  // code: tc/record_manager/write_path.cc WritePath::Withdraw
      :: else

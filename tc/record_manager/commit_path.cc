@@ -181,7 +181,7 @@ void CommitPath::Finish(Transaction& txn, Transaction::State state) {
   if (txn.record_ != nullptr) {
     TransactionRecord* const record = txn.record_;
     txn.record_ = nullptr;
-    txn.ForgetKeys();
+    txn.FreeKeys();
     const bool in_log = record->status() == TransactionStatus::kCommitted && record->commit_lsn() != Lsn{0};
     if (record->nothing_published() && !in_log) {
       // There is nothing to collect and no waiter to wake. A table that the transaction was about to drop may still

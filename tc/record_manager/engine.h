@@ -36,8 +36,8 @@ class DcReader {
   // As DcLink::Read: OK when every request has an answer of its own.
   virtual Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) = 0;
   // As DcLink::TryAsk, DcLink::Take.
-  virtual bool TryAsk(absl::Span<DataRequest* const> requests) = 0;
-  virtual void Take(absl::Span<DataRequest* const> requests, Deadline deadline) = 0;
+  virtual bool TrySubmitReads(absl::Span<DataRequest* const> requests) = 0;
+  virtual void CollectReads(absl::Span<DataRequest* const> requests, Deadline deadline) = 0;
   // As DcLink::OpenScan.
   virtual Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) = 0;
   virtual Position applied() const = 0;
@@ -52,23 +52,23 @@ struct EngineCounters {
   Counter committed;
   Counter dc_reads;
   Counter dc_scans;
-  Counter chain_reads;  // point reads answered by the TC
-  Counter cache_reads;  // those of them answered by the read cache
+  Counter reads_from_versions;  // point reads answered by the TC
+  Counter cache_reads;          // those of them answered by the read cache
   Counter gathered_keys;
 
   std::array<std::atomic<uint64_t>, kAbortReasonCount> aborts{};
-  std::atomic<uint64_t> restarted{0};      // re-runs of one-shot transactions
-  std::atomic<uint64_t> bulk_scans{0};     // bulk scans of the DC, opened by scans that went on
-  std::atomic<uint64_t> bulk_batches{0};   // batches taken from bulk scans
-  std::atomic<uint64_t> log_reads{0};      // paged-out values that point reads and scans read back (S9)
-  std::atomic<uint64_t> spilled_reads{0};  // versions found in spilled runs (S9)
+  std::atomic<uint64_t> one_shots_rerun{0};  // re-runs of one-shot transactions
+  std::atomic<uint64_t> bulk_scans{0};       // bulk scans of the DC, opened by scans that went on
+  std::atomic<uint64_t> bulk_batches{0};     // batches taken from bulk scans
+  std::atomic<uint64_t> log_reads{0};        // paged-out values that point reads and scans read back (S9)
+  std::atomic<uint64_t> spilled_reads{0};    // versions found in spilled runs (S9)
   std::atomic<uint64_t> writers_passed{
       0};  // R8: looks at an earlier uncommitted writer of the range that had no key in the bounds
-  std::atomic<uint64_t> pending_keys{0};   // R8: stretches that end before an uncommitted writer's key
-  std::atomic<uint64_t> waits{0};          // R9: waits for a committing transaction
-  std::atomic<uint64_t> waits_ended{0};    // R9: waits that ended with that commit in time
-  std::atomic<uint64_t> shared_floors{0};  // R6: reads remembered as reads of every key of their bucket
-  std::atomic<uint64_t> asked_again{0};    // S5: keys whose versions were collected between gather and merge
+  std::atomic<uint64_t> stretches_cut_by_pending_key{0};  // R8: stretches that end before an uncommitted writer's key
+  std::atomic<uint64_t> waits{0};                         // R9: waits for a committing transaction
+  std::atomic<uint64_t> waits_ended{0};                   // R9: waits that ended with that commit in time
+  std::atomic<uint64_t> shared_floors{0};                 // R6: reads remembered as reads of every key of their bucket
+  std::atomic<uint64_t> keys_reasked{0};  // S5: keys whose versions were collected between gather and merge
   // S9: bytes pinned by transactions that are neither folded nor collected. Collector::folded_bytes has the rest.
   std::atomic<uint64_t> pinned_bytes{0};
 };
@@ -97,8 +97,9 @@ struct Engine {
   // Open bulk scans of the DC. Each holds a thread there and a place on the connection. Scans without a permit ask
   // batch by batch.
   ScanPermits scan_streams{256};
-  // Transactions that were begun ahead and that no session runs yet (begun_scan.h): a part of those that may be open.
-  ScanPermits begun_scans{active.capacity() / 8};
+  // Transactions that were begun ahead and that no session runs yet (prefetched_scan.h): a part of those that may be
+  // open.
+  ScanPermits prefetched_scans{active.capacity() / 8};
   EngineCounters counters{};
 };
 

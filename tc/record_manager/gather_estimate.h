@@ -20,25 +20,25 @@ class GatherEstimate {
   // that a few keys show no record.
   size_t KeysFor(size_t records) const {
     if (records_ == 0) return records + records / 4;
-    if (keys_ == 0) return kSpare;
+    if (keys_ == 0) return kSafetyMarginKeys;
     const double expected = keys_ / records_ * static_cast<double>(records);
-    const auto enough = static_cast<size_t>(expected + 3 * std::sqrt(expected)) + kSpare;
-    return std::min(enough, records + records / 4 + kSpare);
+    const auto enough = static_cast<size_t>(expected + 3 * std::sqrt(expected)) + kSafetyMarginKeys;
+    return std::min(enough, records + records / 4 + kSafetyMarginKeys);
   }
 
   // Reports that a scan has returned `records` records and passed `keys` gathered keys.
-  void Saw(size_t records, size_t keys) {
+  void Record(size_t records, size_t keys) {
     records_ += static_cast<double>(records);
     keys_ += static_cast<double>(keys);
-    if (records_ < kMemory) return;
+    if (records_ < kHalveAtRecords) return;
     records_ /= 2;
-    keys_ = keys_ < kAsGoodAsNone ? 0 : keys_ / 2;
+    keys_ = keys_ < kNegligibleKeys ? 0 : keys_ / 2;
   }
 
  private:
-  static constexpr size_t kSpare = 4;
-  static constexpr double kMemory = 4096;            // records; at this number both sums are halved
-  static constexpr double kAsGoodAsNone = 1.0 / 16;  // keys; fewer than this count as none
+  static constexpr size_t kSafetyMarginKeys = 4;
+  static constexpr double kHalveAtRecords = 4096;      // records; at this number both sums are halved
+  static constexpr double kNegligibleKeys = 1.0 / 16;  // keys; fewer than this count as none
 
   double records_ = 0;
   double keys_ = 0;

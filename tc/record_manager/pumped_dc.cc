@@ -262,7 +262,7 @@ Status PumpedDc::Read(absl::Span<DataRequest* const> requests, Deadline) {
   return Status::Ok();
 }
 
-void PumpedDc::Take(absl::Span<DataRequest* const> requests, Deadline) {
+void PumpedDc::CollectReads(absl::Span<DataRequest* const> requests, Deadline) {
   MutexLock lock(mutex_);
   if (!loses_asked_) return;
   for (DataRequest* const request : requests) request->status = DEUT_ERROR(kDeadlineExceeded, "not in time");

@@ -40,7 +40,7 @@ class PumpedDc final : public DcReader {
   // Makes every request fail with `error`, until it is OK again.
   void set_error(const Status& error);
   void set_has_space(bool has_space);
-  // If `lose`, requests asked in two steps (TryAsk) are not answered in time.
+  // If `lose`, requests asked in two steps (TrySubmitReads) are not answered in time.
   void LoseAsked(bool lose);
   // Scans return at most `records` records, even if asked for more. 0: no such limit.
   void set_scan_records(uint32_t records);
@@ -67,8 +67,8 @@ class PumpedDc final : public DcReader {
 
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override;
   // Answers at once.
-  bool TryAsk(absl::Span<DataRequest* const> requests) override { return Read(requests, kNoDeadline).ok(); }
-  void Take(absl::Span<DataRequest* const> requests, Deadline deadline) override;
+  bool TrySubmitReads(absl::Span<DataRequest* const> requests) override { return Read(requests, kNoDeadline).ok(); }
+  void CollectReads(absl::Span<DataRequest* const> requests, Deadline deadline) override;
   Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override;
   Position applied() const override;
   bool HasSpace(uint64_t bytes) const override;

@@ -48,12 +48,12 @@ bool ReadAhead::Begin() {
 void ReadAhead::End() {
   if (reader_) engine_.active.End(reader_->slot);
   reader_.reset();
-  wanted_ = 0;
+  reads_ = 0;
   scans_.clear();
-  asked_.clear();
+  submitted_.clear();
 }
 
-bool ReadAhead::Absent(TableId table, std::string_view key) {
+bool ReadAhead::RaiseAndCheckAbsent(TableId table, std::string_view key) {
   const uint64_t hash = RecordTable::Hash(table, key);
   ReclamationDomain::Guard guard(engine_.domain);
   RecordEntry* entry = engine_.records.Find(hash, table, key);
@@ -75,8 +75,8 @@ bool ReadAhead::Absent(TableId table, std::string_view key) {
   }
 }
 
-bool ReadAhead::Want(const Operation& operation) {
-  if (engine_.read_cache == nullptr || wanted_ == kMostReads || !ReadsPoint(operation)) return false;
+bool ReadAhead::Add(const Operation& operation) {
+  if (engine_.read_cache == nullptr || reads_ == kMaxReads || !ReadsPoint(operation)) return false;
   if (operation.key.empty() || operation.key.size() > kMaxKeyBytes) return false;
   ReclamationDomain::Guard guard(engine_.domain);  // keeps the table, though no transaction has begun yet
   const TableState* const table = engine_.catalogue.FindAlsoDropped(operation.table);
@@ -86,31 +86,31 @@ bool ReadAhead::Want(const Operation& operation) {
   const auto may_ask = [&] {
     return (engine_.spilled == nullptr || engine_.spilled->empty()) && DcKnows(engine_, *table);
   };
-  if (!may_ask() || !Absent(operation.table, operation.key) || !may_ask()) return false;
-  if (wanted_ == requests_.size()) requests_.emplace_back();
-  DataRequest& request = requests_[wanted_++];
+  if (!may_ask() || !RaiseAndCheckAbsent(operation.table, operation.key) || !may_ask()) return false;
+  if (reads_ == requests_.size()) requests_.emplace_back();
+  DataRequest& request = requests_[reads_++];
   request.kind = DataRequest::Kind::kRead;
   request.table = operation.table;
   request.key = operation.key;
   return true;
 }
 
-std::unique_ptr<BegunScan> ReadAhead::BeginScan(const TransactionOptions& options,
-                                                absl::Span<const Operation> operations) {
-  if (scans_.size() == kMostScans) return nullptr;
-  std::unique_ptr<BegunScan> begun = BegunScan::TryBegin(engine_, options, operations);
+std::unique_ptr<PrefetchedScan> ReadAhead::BeginScan(const TransactionOptions& options,
+                                                     absl::Span<const Operation> operations) {
+  if (scans_.size() == kMaxScans) return nullptr;
+  std::unique_ptr<PrefetchedScan> begun = PrefetchedScan::TryBegin(engine_, options, operations);
   if (begun != nullptr) scans_.push_back(begun.get());
   return begun;
 }
 
 bool ReadAhead::Start() {
-  for (size_t i = 0; i < wanted_; ++i) asked_.push_back(&requests_[i]);
-  for (BegunScan* const scan : scans_) asked_.push_back(scan->request());
-  if (!asked_.empty() && engine_.dc.TryAsk(absl::MakeSpan(asked_))) {
-    if (wanted_ != 0) engine_.counters.dc_reads.Add(wanted_);
+  for (size_t i = 0; i < reads_; ++i) submitted_.push_back(&requests_[i]);
+  for (PrefetchedScan* const scan : scans_) submitted_.push_back(scan->request());
+  if (!submitted_.empty() && engine_.dc.TrySubmitReads(absl::MakeSpan(submitted_))) {
+    if (reads_ != 0) engine_.counters.dc_reads.Add(reads_);
     return true;
   }
-  for (BegunScan* const scan : scans_) scan->GiveUp();
+  for (PrefetchedScan* const scan : scans_) scan->GiveUp();
   End();
   return false;
 }
@@ -127,21 +127,21 @@ bool ReadAhead::Keep(DataRequest* request, const SpillWatch& spilled) {
 }
 
 bool ReadAhead::Finish(Deadline deadline) {
-  if (asked_.empty()) {
+  if (submitted_.empty()) {
     End();
     return true;
   }
-  engine_.dc.Take(absl::MakeSpan(asked_), deadline);
+  engine_.dc.CollectReads(absl::MakeSpan(submitted_), deadline);
   if (DEUT_OMITTED("S7.ahead_in_low_water") && reader_) engine_.active.End(reader_->slot);
   DEUT_POINT("read_ahead.before_fill");
   const SpillWatch spilled =
       engine_.spilled == nullptr ? SpillWatch{} : SpillWatch{&engine_.spilled->spills(), spills_};
   bool full = false, all = true;
-  for (size_t i = 0; i < asked_.size(); ++i) {
-    all = all && asked_[i]->status != ErrorCode::kDeadlineExceeded;
-    if (i < wanted_ && asked_[i]->status.ok()) full = Keep(asked_[i], spilled) || full;
+  for (size_t i = 0; i < submitted_.size(); ++i) {
+    all = all && submitted_[i]->status != ErrorCode::kDeadlineExceeded;
+    if (i < reads_ && submitted_[i]->status.ok()) full = Keep(submitted_[i], spilled) || full;
   }
-  for (BegunScan* const scan : scans_) scan->Asked();
+  for (PrefetchedScan* const scan : scans_) scan->OnRequestReturned();
   if (full) engine_.collector.MakeRoom();
   if (DEUT_OMITTED("S7.ahead_in_low_water")) reader_.reset();
   End();

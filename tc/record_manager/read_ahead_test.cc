@@ -44,10 +44,10 @@ TEST_F(ReadAheadTest, WhatTheTcDoesNotHaveIsAskedForOnce) {
   EXPECT_EQ(Read("a"), "0");
   EXPECT_EQ(Put("c", "1"), "ok");
   ReadAhead ahead(*f.engine);
-  EXPECT_FALSE(ahead.Want(Get("a")));
-  EXPECT_FALSE(ahead.Want(Get("c")));
-  EXPECT_TRUE(ahead.Want(Get("b")));
-  EXPECT_TRUE(ahead.Want(Get("x")));
+  EXPECT_FALSE(ahead.Add(Get("a")));
+  EXPECT_FALSE(ahead.Add(Get("c")));
+  EXPECT_TRUE(ahead.Add(Get("b")));
+  EXPECT_TRUE(ahead.Add(Get("x")));
   EXPECT_EQ(AskedBy([&] { EXPECT_TRUE(ahead.Start()); }), 2u);
   ahead.Finish(EngineFixture::Soon());
   EXPECT_EQ(f.active->open_transactions(), 0u);
@@ -59,7 +59,7 @@ TEST_F(ReadAheadTest, WhatTheTcDoesNotHaveIsAskedForOnce) {
             }),
             0u);
   // The same object again; nothing is left in it.
-  EXPECT_FALSE(ahead.Want(Get("b")));
+  EXPECT_FALSE(ahead.Add(Get("b")));
   EXPECT_FALSE(ahead.Start());
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
@@ -70,23 +70,23 @@ TEST_F(ReadAheadTest, OperationsThatReadNoPointTheyKnowAskForNothing) {
        {OperationKind::kPut, OperationKind::kRemove, OperationKind::kScan, OperationKind::kRemoveRange}) {
     Operation operation = Get("b");
     operation.kind = kind;
-    EXPECT_FALSE(ahead.Want(operation)) << static_cast<int>(kind);
+    EXPECT_FALSE(ahead.Add(operation)) << static_cast<int>(kind);
   }
   Operation stamped = Get("b");
   stamped.kind = OperationKind::kInsert;
   stamped.stamp = Stamp::kKey;
-  EXPECT_FALSE(ahead.Want(stamped));
+  EXPECT_FALSE(ahead.Add(stamped));
   Operation of_no_table = Get("b");
   of_no_table.table = TableId(99);
-  EXPECT_FALSE(ahead.Want(of_no_table));
-  EXPECT_FALSE(ahead.Want(Get("")));
-  EXPECT_FALSE(ahead.Want(Get(std::string(kMaxKeyBytes + 1, 'k'))));
+  EXPECT_FALSE(ahead.Add(of_no_table));
+  EXPECT_FALSE(ahead.Add(Get("")));
+  EXPECT_FALSE(ahead.Add(Get(std::string(kMaxKeyBytes + 1, 'k'))));
   EXPECT_FALSE(ahead.Start());
   for (const OperationKind kind : {OperationKind::kInsert, OperationKind::kUpdate, OperationKind::kAdd,
                                    OperationKind::kMin, OperationKind::kMax, OperationKind::kCompareAndSet}) {
     Operation operation = Get("b");
     operation.kind = kind;
-    EXPECT_TRUE(ahead.Want(operation)) << static_cast<int>(kind);
+    EXPECT_TRUE(ahead.Add(operation)) << static_cast<int>(kind);
   }
   EXPECT_TRUE(ahead.Start());
   ahead.Finish(EngineFixture::Soon());
@@ -95,21 +95,21 @@ TEST_F(ReadAheadTest, OperationsThatReadNoPointTheyKnowAskForNothing) {
 TEST_F(ReadAheadTest, NoMoreThanFitsIsAskedForAtOnce) {
   ReadAhead ahead(*f.engine);
   std::vector<std::string> keys;
-  for (size_t i = 0; i <= ReadAhead::kMostReads; ++i) keys.push_back("k" + std::to_string(i));
-  for (size_t i = 0; i < ReadAhead::kMostReads; ++i) EXPECT_TRUE(ahead.Want(Get(keys[i])));
-  EXPECT_FALSE(ahead.Want(Get(keys.back())));
-  EXPECT_EQ(AskedBy([&] { EXPECT_TRUE(ahead.Start()); }), ReadAhead::kMostReads);
+  for (size_t i = 0; i <= ReadAhead::kMaxReads; ++i) keys.push_back("k" + std::to_string(i));
+  for (size_t i = 0; i < ReadAhead::kMaxReads; ++i) EXPECT_TRUE(ahead.Add(Get(keys[i])));
+  EXPECT_FALSE(ahead.Add(Get(keys.back())));
+  EXPECT_EQ(AskedBy([&] { EXPECT_TRUE(ahead.Start()); }), ReadAhead::kMaxReads);
   ahead.Finish(EngineFixture::Soon());
 }
 
 TEST_F(ReadAheadTest, ADcThatIsAwayIsNotWaitedFor) {
   ReadAhead ahead(*f.engine);
-  EXPECT_TRUE(ahead.Want(Get("b")));
+  EXPECT_TRUE(ahead.Add(Get("b")));
   f.dc->set_error(Status(ErrorCode::kUnavailable, "away"));
   EXPECT_FALSE(ahead.Start());
   EXPECT_EQ(f.active->open_transactions(), 0u);
   f.dc->set_error(Status::Ok());
-  EXPECT_TRUE(ahead.Want(Get("b")));
+  EXPECT_TRUE(ahead.Add(Get("b")));
   EXPECT_TRUE(ahead.Start());
   ahead.Finish(EngineFixture::Soon());
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Read("b"), "0"); }), 0u);
@@ -118,7 +118,7 @@ TEST_F(ReadAheadTest, ADcThatIsAwayIsNotWaitedFor) {
 TEST_F(ReadAheadTest, WhatIsWantedAndNeverAskedForHoldsNothingBack) {
   {
     ReadAhead ahead(*f.engine);
-    EXPECT_TRUE(ahead.Want(Get("b")));
+    EXPECT_TRUE(ahead.Add(Get("b")));
     EXPECT_EQ(f.active->open_transactions(), 1u);
   }
   EXPECT_EQ(f.active->open_transactions(), 0u);
@@ -132,7 +132,7 @@ TEST_F(ReadAheadTest, S7ItHoldsLowWaterBackUntilTheAnswerIsKept) {
     f.PumpAndCollect();
   });
   ReadAhead ahead(*f.engine);
-  EXPECT_TRUE(ahead.Want(Get("b")));
+  EXPECT_TRUE(ahead.Add(Get("b")));
   EXPECT_TRUE(ahead.Start());
   ahead.Finish(EngineFixture::Soon());
   EXPECT_TRUE(point.reached());
@@ -145,7 +145,7 @@ TEST_F(ReadAheadTest, S7ItHoldsLowWaterBackUntilTheAnswerIsKept) {
 TEST_F(ReadAheadTest, S7WhoIsEarlierAndComesLaterIsRefused) {
   TestTransaction earlier = f.Begin();
   ReadAhead ahead(*f.engine);
-  EXPECT_TRUE(ahead.Want(Get("b")));
+  EXPECT_TRUE(ahead.Add(Get("b")));
   EXPECT_TRUE(ahead.Start());
   EXPECT_NE(earlier.Put("b", "1"), "ok");
   ahead.Finish(EngineFixture::Soon());
@@ -157,7 +157,7 @@ TEST_F(ReadAheadTest, AnUncommittedWriterIsNotWaitedFor) {
   TestTransaction writer = f.Begin();
   EXPECT_EQ(writer.Put("b", "1"), "ok");
   ReadAhead ahead(*f.engine);
-  EXPECT_FALSE(ahead.Want(Get("b")));
+  EXPECT_FALSE(ahead.Add(Get("b")));
   EXPECT_FALSE(ahead.Start());
   EXPECT_EQ(writer.Commit(), "ok");
 }
@@ -166,7 +166,7 @@ TEST(ReadAheadWithoutCacheTest, NothingIsAskedFor) {
   EngineFixture f;
   f.Load({{"a", "0"}});
   ReadAhead ahead(*f.engine);
-  EXPECT_FALSE(ahead.Want({.kind = OperationKind::kGet, .table = EngineFixture::kTable, .key = "a"}));
+  EXPECT_FALSE(ahead.Add({.kind = OperationKind::kGet, .table = EngineFixture::kTable, .key = "a"}));
   EXPECT_FALSE(ahead.Start());
 }
 

@@ -107,7 +107,7 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
     ReadCache::Use(*visible.version);
     engine_.counters.cache_reads.Add(1);
   } else {
-    engine_.counters.chain_reads.Add(1);
+    engine_.counters.reads_from_versions.Add(1);
   }
   return Found::kAnswered;
 }

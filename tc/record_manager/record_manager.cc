@@ -10,8 +10,8 @@
 #include "tc/record_manager/commit_path.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/read_path.h"
+#include "tc/record_manager/resumable_scan.h"
 #include "tc/record_manager/scan_path.h"
-#include "tc/record_manager/standing_scan.h"
 #include "tc/record_manager/write_path.h"
 
 namespace deut::tc {
@@ -30,13 +30,13 @@ Status CheckOpen(const Transaction& txn) {
 
 void RecordManager::EndScans(Transaction& txn) {
   txn.scans_.clear();
-  txn.begun_scan_.reset();
+  txn.prefetched_scan_.reset();
 }
 
 Transaction::Transaction() = default;
 Transaction::~Transaction() = default;
 
-void Transaction::BeginAnew() {
+void Transaction::Reset() {
   // Sets what CommitPath::Begin does not set. The rest was given back when the transaction ended.
   DEUT_DCHECK(state_ != State::kOpen || slot_.index == SlotId().index);
   DEUT_DCHECK(record_ == nullptr && declared_.empty() && many_posted_.empty());
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptio
   if (txn == nullptr) {
     txn = std::make_unique<Transaction>();
   } else {
-    txn->BeginAnew();
+    txn->Reset();
   }
   CommitPath commits(engine_);
   DEUT_RETURN_IF_ERROR(commits.Begin(*txn, options, deadline));
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Transaction>> RecordManager::Begin(const TransactionOptio
 
 Status RecordManager::BeginUndeclared(Transaction& ended, const TransactionOptions& options, Deadline deadline) {
   DEUT_DCHECK(options.declared.empty());
-  ended.BeginAnew();
+  ended.Reset();
   Status begun = CommitPath(engine_).Begin(ended, options, deadline);
   if (!begun.ok()) [[unlikely]]
     ended.state_ = Transaction::State::kAborted;
@@ -187,7 +187,7 @@ Status RecordManager::RemoveRange(Transaction& txn, const Operation& operation, 
   scan.for_update = true;
   scan.scan_sequence = 0;
   OperationResult found;
-  DEUT_RETURN_IF_ERROR(ScanPath(engine_, txn, scan, &found, deadline).Run(/*stands=*/false));
+  DEUT_RETURN_IF_ERROR(ScanPath(engine_, txn, scan, &found, deadline).Run(/*keep_state=*/false));
   WritePath writes(engine_, txn);
   for (RecordBatch::Iterator it(found.records); it.Valid(); it.Next()) {
     DEUT_RETURN_IF_ERROR(writes.Write(operation.table, it.record().key, true, {}, {}, deadline));
@@ -205,11 +205,11 @@ Status RecordManager::Scan(Transaction& txn, const Operation& scan, OperationRes
   return ScanPath(engine_, txn, scan, result, deadline).Run();
 }
 
-bool RecordManager::HasStandingScans(const Transaction& txn) { return !txn.scans_.empty(); }
+bool RecordManager::HasResumableScans(const Transaction& txn) { return !txn.scans_.empty(); }
 
-void RecordManager::RestScans(Transaction& txn, MonotonicTime used_before) {
-  for (const std::unique_ptr<StandingScan>& scan : txn.scans_) {
-    if (scan->stream != nullptr && scan->used < used_before) scan->EndStream();
+void RecordManager::EndIdleStreams(Transaction& txn, MonotonicTime used_before) {
+  for (const std::unique_ptr<ResumableScan>& scan : txn.scans_) {
+    if (scan->stream != nullptr && scan->last_used < used_before) scan->EndStream();
   }
 }
 

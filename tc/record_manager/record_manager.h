@@ -64,10 +64,10 @@ class RecordManager {
   // One batch (OperationKind::kScan).
   Status Scan(Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
 
-  // Ends the bulk scans that the transaction's standing scans have not used since `used_before`. The scans open
+  // Ends the bulk scans that the transaction's resumable scans have not used since `used_before`. The scans open
   // others when they go on.
-  static void RestScans(Transaction& txn, MonotonicTime used_before);
-  static bool HasStandingScans(const Transaction& txn);
+  static void EndIdleStreams(Transaction& txn, MonotonicTime used_before);
+  static bool HasResumableScans(const Transaction& txn);
 
   // D1: returns when the commit is acknowledged as its durability asks. OUTCOME_UNKNOWN if the deadline passes during
   // that wait. If `durable_at` is not null Commit does not wait. Instead it sets *durable_at to the LSN to wait for
@@ -83,7 +83,7 @@ class RecordManager {
   std::unique_ptr<ReadAhead> NewReadAhead() { return std::make_unique<ReadAhead>(engine_); }
 
   // Counts a one-shot transaction that is run again because it has lost a conflict.
-  void CountRestart() { engine_.counters.restarted.fetch_add(1, std::memory_order_relaxed); }
+  void CountRestart() { engine_.counters.one_shots_rerun.fetch_add(1, std::memory_order_relaxed); }
 
   // The timestamp that the next transaction draws, or an earlier one.
   Timestamp next_timestamp() const { return engine_.active.next_timestamp(); }

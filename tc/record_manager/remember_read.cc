@@ -2,12 +2,12 @@
 
 namespace deut::tc::remember_read {
 
-RecordEntry* InBucketOfAnother(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
-                               std::string_view key, Timestamp reader) {
+RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
+                                    std::string_view key, Timestamp reader) {
   RecordTable& records = engine.records;
   // The round comes first. After it the floor is mostly free, unless a transaction is open that began before the read
   // of the other key.
-  records.FreeFloorsBelow(engine.active.RefreshedLowWater(reader, kReadsOfARound));
+  records.FreeFloorsBelow(engine.active.RefreshedLowWater(reader, kTimestampsPerLowWaterRound));
   if (!records.RememberRead(absence, hash, reader)) {
     if (engine.collector.MayDefer()) {
       bool made = false;

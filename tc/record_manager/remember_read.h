@@ -6,7 +6,7 @@
 //   own, and the collector removes that once low-water has passed it. So reads of other keys do not stop a writer. If
 //   the collector already has too many such entries, the floor becomes one of all keys of the bucket.
 // Low-water is only as recent as the last round, and where nothing is written there are no rounds. So the reader runs
-//   a round itself, at most one for every kReadsOfARound timestamps.
+//   a round itself, at most one for every kTimestampsPerLowWaterRound timestamps.
 // Thread-safety: any thread.
 #ifndef TC_RECORD_MANAGER_REMEMBER_READ_H_
 #define TC_RECORD_MANAGER_REMEMBER_READ_H_
@@ -21,11 +21,11 @@ namespace deut::tc {
 
 namespace remember_read {
 
-inline constexpr uint64_t kReadsOfARound = 1024;
+inline constexpr uint64_t kTimestampsPerLowWaterRound = 1024;
 
 // Out of line, because few reads need it.
-RecordEntry* InBucketOfAnother(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
-                               std::string_view key, Timestamp reader);
+RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
+                                    std::string_view key, Timestamp reader);
 
 }  // namespace remember_read
 
@@ -34,7 +34,7 @@ RecordEntry* InBucketOfAnother(Engine& engine, const RecordTable::MissedLookup& 
 inline RecordEntry* RememberRead(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
                                  std::string_view key, Timestamp reader, bool omitted) {
   if (!omitted && !engine.records.RememberRead(absence, hash, reader)) [[unlikely]]
-    return remember_read::InBucketOfAnother(engine, absence, hash, table, key, reader);
+    return remember_read::RememberInSharedBucket(engine, absence, hash, table, key, reader);
   DEUT_POINT("read.floor_raised");
   if (DEUT_OMITTED("R6.look_again")) return nullptr;
   return engine.records.FindAgain(absence, hash, table, key);

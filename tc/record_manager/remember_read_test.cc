@@ -95,13 +95,13 @@ TEST(RememberReadTest, AmongReadersAloneLowWaterRises) {
   // The collector, which would run rounds as well, does not wake by itself.
   EngineFixture f({.log2_buckets = 1, .collector_period = seconds(1000)});
   uint64_t last = 0;
-  for (uint64_t i = 0; i < 3 * remember_read::kReadsOfARound; ++i) {
+  for (uint64_t i = 0; i < 3 * remember_read::kTimestampsPerLowWaterRound; ++i) {
     TestTransaction reader = f.Begin();
     last = reader.timestamp();
     EXPECT_EQ(reader.Get(Concat("k", i)), "-");
     EXPECT_EQ(reader.Commit(), "ok");
   }
-  EXPECT_GT(f.active->low_water().value + 2 * remember_read::kReadsOfARound, last);
+  EXPECT_GT(f.active->low_water().value + 2 * remember_read::kTimestampsPerLowWaterRound, last);
 }
 
 }  // namespace

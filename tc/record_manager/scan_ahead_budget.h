@@ -1,5 +1,5 @@
 // ScanAheadBudget: bounds the bytes that all scans of an engine together have granted to the DC ahead of need
-// (standing_scan.h). ScanPermits bounds how many scans hold a scarce resource. ScanAheadShare and ScanPermit are one
+// (resumable_scan.h). ScanPermits bounds how many scans hold a scarce resource. ScanAheadShare and ScanPermit are one
 // scan's parts of them.
 // Thread-safety: budget and permits from any thread; a share or permit as its scan. Ownership: the budget outlives
 // the shares.
@@ -26,12 +26,12 @@ class ScanAheadBudget {
 // Bounds the number of scans of an engine that hold something scarce.
 class ScanPermits {
  public:
-  explicit ScanPermits(uint32_t most) : most_(most) {}
+  explicit ScanPermits(uint32_t max) : max_(max) {}
   uint32_t used() const { return used_.load(std::memory_order_relaxed); }
 
  private:
   friend class ScanPermit;
-  const uint32_t most_;
+  const uint32_t max_;
   std::atomic<uint32_t> used_{0};
 };
 
@@ -44,9 +44,9 @@ class ScanPermit {
   ScanPermit& operator=(const ScanPermit&) = delete;
 
   // Returns whether it holds a permit now.
-  bool Take(ScanPermits& permits) {
+  bool TryAcquire(ScanPermits& permits) {
     if (permits_ != nullptr) return true;
-    if (permits.used_.fetch_add(1, std::memory_order_relaxed) >= permits.most_) {
+    if (permits.used_.fetch_add(1, std::memory_order_relaxed) >= permits.max_) {
       permits.used_.fetch_sub(1, std::memory_order_relaxed);
       return false;
     }

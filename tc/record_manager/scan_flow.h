@@ -30,29 +30,29 @@ class ScanFlow {
   uint64_t window() const { return std::max(batch_, std::min(window_, taken_)); }
   uint64_t batch_bytes() const { return batch_; }
   // Bytes granted and not yet taken.
-  uint64_t credit() const { return credit_; }
+  uint64_t granted_untaken_bytes() const { return granted_untaken_; }
   // Returns what to grant now within `window`: nothing, or enough to be worth a message. Waiting for more would halve
   // the window.
-  uint64_t ToGrant(uint64_t window) const {
-    const uint64_t room = window - std::min(window, credit_);
-    return credit_ == 0 || room >= std::max(std::min(batch_, window / 2), window / 8) ? room : 0;
+  uint64_t BytesToGrant(uint64_t window) const {
+    const uint64_t room = window - std::min(window, granted_untaken_);
+    return granted_untaken_ == 0 || room >= std::max(std::min(batch_, window / 2), window / 8) ? room : 0;
   }
-  uint64_t taken() const { return taken_; }
+  uint64_t taken_bytes() const { return taken_; }
   Duration round_trip() const { return round_trip_; }
 
-  void Granted(MonotonicTime now, uint64_t bytes) {
+  void OnGrant(MonotonicTime now, uint64_t bytes) {
     if (!sampling_) {
       sampling_ = true;
       sampled_from_ = now;
-      sample_behind_ = taken_ + credit_;
+      sample_behind_ = taken_ + granted_untaken_;
     }
-    credit_ += bytes;
+    granted_untaken_ += bytes;
   }
 
   // `waited`: the time since the reader wanted the batch.
-  void Taken(MonotonicTime now, uint64_t bytes, Duration waited) {
+  void OnBatchTaken(MonotonicTime now, uint64_t bytes, Duration waited) {
     taken_ += bytes;
-    credit_ -= std::min(credit_, bytes);
+    granted_untaken_ -= std::min(granted_untaken_, bytes);
     if (sampling_ && taken_ > sample_behind_) {
       sampling_ = false;
       const Duration sample = now - sampled_from_;
@@ -81,7 +81,7 @@ class ScanFlow {
  private:
   const uint64_t batch_;
   uint64_t window_;
-  uint64_t credit_ = 0;
+  uint64_t granted_untaken_ = 0;
   uint64_t taken_ = 0;
   Duration round_trip_{0};
   bool sampling_ = false;

@@ -26,11 +26,11 @@ Played Play(Duration round_trip, Duration work, uint64_t bytes_per_ms, uint64_t 
   Played played;
   uint64_t sent_credit = 0;
   const auto grant = [&] {
-    const uint64_t bytes = flow.ToGrant(flow.window());
+    const uint64_t bytes = flow.BytesToGrant(flow.window());
     if (bytes == 0) return;
-    flow.Granted(now, bytes);
+    flow.OnGrant(now, bytes);
     sent_credit += bytes;
-    played.most_credit = std::max(played.most_credit, flow.credit());
+    played.most_credit = std::max(played.most_credit, flow.granted_untaken_bytes());
     for (; sent_credit >= kBatch; sent_credit -= kBatch) {
       sender = std::max(sender, now + round_trip / 2) + nanoseconds(1'000'000 * kBatch / bytes_per_ms);
       arrivals.push_back(sender + round_trip / 2);
@@ -41,7 +41,7 @@ Played Play(Duration round_trip, Duration work, uint64_t bytes_per_ms, uint64_t 
     const MonotonicTime wanted = now;
     now = std::max(now, arrivals.front());
     arrivals.pop_front();
-    flow.Taken(now, kBatch, now - wanted);
+    flow.OnBatchTaken(now, kBatch, now - wanted);
     grant();
     now += work;
   }
@@ -75,10 +75,10 @@ TEST(ScanFlowTest, NeverMoreThanWasTaken) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_LE(flow.window(), std::max(kBatch, taken));
     EXPECT_LE(flow.window(), ScanFlow::kMaxWindow);
-    flow.Granted(now, flow.window() - std::min(flow.window(), flow.credit()));
+    flow.OnGrant(now, flow.window() - std::min(flow.window(), flow.granted_untaken_bytes()));
     now += milliseconds(10);
-    while (flow.credit() >= kBatch) {
-      flow.Taken(now, kBatch, milliseconds(10));
+    while (flow.granted_untaken_bytes() >= kBatch) {
+      flow.OnBatchTaken(now, kBatch, milliseconds(10));
       taken += kBatch;
     }
   }

@@ -203,7 +203,7 @@ bool ScanGather::EndBeforePending(Stretch* stretch) {
     if (stretch->high == key_behind_) return false;
     stretch->low = key_behind_;
   }
-  engine_.counters.pending_keys.fetch_add(1, std::memory_order_relaxed);
+  engine_.counters.stretches_cut_by_pending_key.fetch_add(1, std::memory_order_relaxed);
   const auto outside = [&](const Candidate& c) { return !Inside(c.key, stretch->low, stretch->high); };
   std::erase_if(candidates_, outside);
   std::erase_if(from_runs_, outside);

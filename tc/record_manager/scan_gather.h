@@ -32,7 +32,7 @@
 #include "tc/mvcc/range_table.h"
 #include "tc/record_manager/bounded_wait.h"
 #include "tc/record_manager/engine.h"
-#include "tc/record_manager/standing_scan.h"
+#include "tc/record_manager/resumable_scan.h"
 #include "tc/record_manager/transaction.h"
 
 namespace deut::tc {

@@ -6,9 +6,9 @@
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
+#include "tc/record_manager/batch_buffer_cache.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
-#include "tc/record_manager/spare_batch.h"
 
 namespace deut::tc {
 namespace {
@@ -25,7 +25,7 @@ constexpr size_t kMaxGathered = 4096;
 // The most merged keys that are kept before they are dropped.
 constexpr size_t kMaxKeysBehind = 1024;
 // How long a scan does not ask for a stream after the DC had no thread for one.
-constexpr Duration kStreamAgainAfter = seconds(1);
+constexpr Duration kStreamRetryPause = seconds(1);
 
 }  // namespace
 
@@ -43,7 +43,7 @@ ScanPath::ScanPath(Engine& engine, Transaction& txn, const Operation& scan, Oper
   result->scan_sequence = own_below;
 }
 
-bool ScanPath::AtEnd() const { return end_ || (!state_->high.empty() && state_->low >= state_->high); }
+bool ScanPath::AtEnd() const { return reached_last_key_ || (!state_->high.empty() && state_->low >= state_->high); }
 
 bool ScanPath::AtBound() { return !state_->gathered || (!state_->bound.empty() && position() == state_->bound); }
 
@@ -51,60 +51,60 @@ bool ScanPath::GatheredToTheEnd() const {
   return state_->gathered && (state_->bound.empty() || state_->bound == far_end());
 }
 
-Status ScanPath::Run(bool stands) {
+Status ScanPath::Run(bool keep_state) {
   DEUT_ASSIGN_OR_RETURN(const TableState* const table, FindTable(engine_, txn_, scan_.table, scan_.for_update));
   if (scan_.low.size() > kMaxKeyBytes + 1 || scan_.high.size() > kMaxKeyBytes + 1) {
     return DEUT_ERROR(kInvalidArgument, "a scan's bound has at most ", kMaxKeyBytes + 1, " bytes");
   }
   if (scan_.for_update && txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
   engine_.counters.dc_scans.Add(1);
-  if (MayBeOneAnswer()) {
+  if (IsSingleAnswerCandidate()) {
     bool over = false;
     DEUT_RETURN_IF_ERROR(RunAsOneAnswer(*table, &over));
     if (over) [[likely]]
       return Status::Ok();
   } else {
-    TakeState();
+    AcquireState();
   }
   while (!full_ && !AtEnd()) DEUT_RETURN_IF_ERROR(Step(*table));
-  state_->estimate.Saw(result_->records.size(), std::exchange(state_->keys_passed, 0));
+  state_->estimate.Record(result_->records.size(), std::exchange(state_->keys_passed, 0));
   result_->complete = AtEnd();
   if (!result_->complete) {
-    if (stands && MayGoOn()) {
+    if (keep_state && BelowRecordLimit()) {
       result_->resume = position();
       KeepState();
     } else {
       result_->resume.swap(position());  // the state is not kept
     }
   }
-  if (state_ != nullptr && state_->MayBeginAnew()) {
-    SpareBatch::Keep(std::move(state_->spare));
-    state_->BeginAnew();
+  if (state_ != nullptr && state_->IsReusable()) {
+    BatchBufferCache::Put(std::move(state_->spare));
+    state_->Reset();
     txn_.spare_scan_ = std::move(state_);
   }
   return Status::Ok();
 }
 
-void ScanPath::TakeState() {
-  if (txn_.begun_scan_ != nullptr && txn_.begun_scan_->BegunFor(scan_)) {
-    state_ = std::move(txn_.begun_scan_);
+void ScanPath::AcquireState() {
+  if (txn_.prefetched_scan_ != nullptr && txn_.prefetched_scan_->PrefetchedFor(scan_)) {
+    state_ = std::move(txn_.prefetched_scan_);
     return;
   }
   auto& standing = txn_.scans_;
   for (size_t i = 0; i < standing.size() && scan_.scan_sequence != 0; ++i) {
-    if (!standing[i]->GoesOnWith(scan_)) continue;
+    if (!standing[i]->ContinuesWith(scan_)) continue;
     state_ = std::move(standing[i]);
     standing.erase(standing.begin() + static_cast<ptrdiff_t>(i));
-    goes_on_ = true;
+    resumed_ = true;
     return;
   }
   if (scan_.scan_sequence != 0) std::erase_if(standing, [&](const auto& passed) { return passed->HasAnswered(scan_); });
-  TakeNewState();
-  TakeBounds();
+  AcquireNewState();
+  CopyBounds();
 }
 
-void ScanPath::TakeNewState() {
-  state_ = txn_.spare_scan_ != nullptr ? std::move(txn_.spare_scan_) : std::make_unique<StandingScan>();
+void ScanPath::AcquireNewState() {
+  state_ = txn_.spare_scan_ != nullptr ? std::move(txn_.spare_scan_) : std::make_unique<ResumableScan>();
   if (state_->table != scan_.table) state_->estimate = GatherEstimate();
   state_->table = scan_.table;
   state_->direction = scan_.direction;
@@ -112,25 +112,25 @@ void ScanPath::TakeNewState() {
   state_->own_below = result_->scan_sequence;
 }
 
-void ScanPath::TakeBounds() {
+void ScanPath::CopyBounds() {
   state_->low = scan_.low;
   state_->high = scan_.high;
 }
 
-bool ScanPath::MayBeOneAnswer() const {
-  return scan_.scan_sequence == 0 && txn_.begun_scan_ == nullptr && !scan_.for_update &&
+bool ScanPath::IsSingleAnswerCandidate() const {
+  return scan_.scan_sequence == 0 && txn_.prefetched_scan_ == nullptr && !scan_.for_update &&
          (scan_.high.empty() || scan_.low < scan_.high);
 }
 
 Status ScanPath::RunAsOneAnswer(const TableState& table, bool* over) {
   DEUT_DCHECK(result_->records.empty());
-  TakeNewState();
-  StandingScan& s = *state_;
+  AcquireNewState();
+  ResumableScan& s = *state_;
   DEUT_RETURN_IF_ERROR(
-      gather_.Next(table, scan_.low, scan_.high, MostKept(), &s.bound, &s.keys, &s.key_bytes, nullptr));
+      gather_.Next(table, scan_.low, scan_.high, MaxGatheredKeys(), &s.bound, &s.keys, &s.key_bytes, nullptr));
   s.gathered = true;
   if (!s.keys.empty()) {
-    TakeBounds();
+    CopyBounds();
     return Status::Ok();
   }
   DataRequest request;
@@ -142,43 +142,45 @@ Status ScanPath::RunAsOneAnswer(const TableState& table, bool* over) {
   const bool to_the_end =
       reached.empty() || (ascending() ? !scan_.high.empty() && reached >= scan_.high : reached <= scan_.low);
   const bool enough = scan_.limit_records != 0 && answer.size() == scan_.limit_records;
-  if (!(to_the_end || enough) || !FitsWhole(answer.size(), answer.bytes().size())) {
-    TakeBounds();
-    return TakeAnswer(&request);
+  if (!(to_the_end || enough) || !AllFit(answer.size(), answer.bytes().size())) {
+    CopyBounds();
+    return AcceptAnswer(&request);
   }
   DEUT_RETURN_IF_ERROR(CheckAnswer(request, scan_.low, scan_.high));
   result_->records = std::move(request.answer);
   result_->complete = to_the_end;
   if (!to_the_end) result_->resume.swap(reached);
-  s.estimate.Saw(result_->records.size(), 0);
-  // The state is as after BeginAnew, because nothing else was touched.
+  s.estimate.Record(result_->records.size(), 0);
+  // The state is as after Reset, because nothing else was touched.
   s.bound.clear();
   s.gathered = false;
-  DEUT_DCHECK(s.MayBeginAnew() && s.next_key == 0 && s.keys_passed == 0 && !s.answer && s.first == nullptr);
+  DEUT_DCHECK(s.IsReusable() && s.next_key == 0 && s.keys_passed == 0 && !s.answer && s.first_request == nullptr);
   txn_.spare_scan_ = std::move(state_);
   *over = true;
   return Status::Ok();
 }
 
-bool ScanPath::MayGoOn() const { return scan_.limit_records == 0 || result_->records.size() < scan_.limit_records; }
+bool ScanPath::BelowRecordLimit() const {
+  return scan_.limit_records == 0 || result_->records.size() < scan_.limit_records;
+}
 
 void ScanPath::KeepState() {
   auto& standing = txn_.scans_;
-  if (standing.size() >= StandingScan::kMaxStanding) standing.erase(standing.begin());
-  if (state_->stream != nullptr) state_->used = engine_.runtime.Now();
+  if (standing.size() >= ResumableScan::kMaxResumable) standing.erase(standing.begin());
+  if (state_->stream != nullptr) state_->last_used = engine_.runtime.Now();
   state_->last_from = ascending() ? scan_.low : scan_.high;
   standing.push_back(std::move(state_));
 }
 
 Status ScanPath::Step(const TableState& table) {
-  StandingScan& s = *state_;
+  ResumableScan& s = *state_;
   if (!s.answer) {
     DEUT_RETURN_IF_ERROR(Ask(table));
     if (!s.answer) return Status::Ok();
   }
   // If nothing of the stretch is in the TC and the answer fits, it is handed on as it is.
-  if (KeysAhead() == 0 && TakeWhole()) [[likely]] {
-    PassAnswer();
+  if (KeysAhead() == 0 && AppendRestOfAnswer()) [[likely]] {
+    DropMergedAnswer();
     return Status::Ok();
   }
   // S4: TC keys are emitted only up to the bound that this answer covers.
@@ -194,19 +196,19 @@ Status ScanPath::Step(const TableState& table) {
   // Works piece by piece, because the answer may cover far more gathered keys than this batch takes.
   for (bool last = false; !last && !full_;) {
     const size_t begin = s.next_key;
-    size_t piece = std::min(end, begin + MostResolved());
+    size_t piece = std::min(end, begin + MaxResolvedKeys());
     if (piece != begin) DEUT_RETURN_IF_ERROR(Resolve(table, begin, &piece));
     last = piece == end;
     Merge(piece, last);
     s.keys_passed += s.next_key - begin;
     s.values.Clear();  // merged, or resolved again for the next batch
   }
-  if (!full_) PassAnswer();
+  if (!full_) DropMergedAnswer();
   return Status::Ok();
 }
 
-void ScanPath::PassAnswer() {
-  StandingScan& s = *state_;
+void ScanPath::DropMergedAnswer() {
+  ResumableScan& s = *state_;
   RecordBatch& merged = s.answer->records;
   if (merged.bytes().capacity() > s.spare.bytes().capacity()) s.spare = std::exchange(merged, RecordBatch());
   s.spare.Clear();
@@ -215,63 +217,63 @@ void ScanPath::PassAnswer() {
 }
 
 void ScanPath::Advance(bool to_the_bound, std::string* covered) {
-  StandingScan& s = *state_;
+  ResumableScan& s = *state_;
   if (to_the_bound) {
     position() = s.bound;
   } else {
     position() = std::move(*covered);
   }
-  if (position().empty()) end_ = true;
+  if (position().empty()) reached_last_key_ = true;
   if (s.next_key == s.keys.size()) {
-    s.ForgetKeys();
+    s.ClearKeys();
   } else if (s.next_key > kMaxKeysBehind) {
-    s.ForgetMergedKeys();
+    s.DropMergedKeys();
   }
   full_ = NearlyFull() || Full(0, 0);
 }
 
 Status ScanPath::Ask(const TableState& table) {
-  StandingScan& s = *state_;
-  if (s.first != nullptr) return TakeFirst();
-  if (goes_on_ && DcKnows(engine_, table) && (s.stream != nullptr || MayOpenStream())) {
+  ResumableScan& s = *state_;
+  if (s.first_request != nullptr) return UsePrefetchedAnswer();
+  if (resumed_ && DcKnows(engine_, table) && (s.stream != nullptr || AcquireStreamPermit())) {
     const Status asked = AskStream(table);
     if (asked != ErrorCode::kResourceExhausted) return asked;
     s.EndStream();  // the DC has no thread left for it
-    s.stream_again_at = engine_.runtime.Now() + kStreamAgainAfter;
+    s.no_stream_before = engine_.runtime.Now() + kStreamRetryPause;
   }
   if (AtBound()) DEUT_RETURN_IF_ERROR(GatherNext(table, false, nullptr));
   return AskOnce(table);
 }
 
-bool ScanPath::MayOpenStream() {
-  StandingScan& s = *state_;
-  if (s.stream_again_at != MonotonicTime{} && engine_.runtime.Now() < s.stream_again_at) return false;
-  return s.permit.Take(engine_.scan_streams);
+bool ScanPath::AcquireStreamPermit() {
+  ResumableScan& s = *state_;
+  if (s.no_stream_before != MonotonicTime{} && engine_.runtime.Now() < s.no_stream_before) return false;
+  return s.permit.TryAcquire(engine_.scan_streams);
 }
 
-size_t ScanPath::MostKept() const {
+size_t ScanPath::MaxGatheredKeys() const {
   if (scan_.limit_records == 0) return kMaxGathered;
   const size_t left = scan_.limit_records - result_->records.size();
   const size_t wanted = state_->estimate.KeysFor(left);
   return std::clamp(wanted, state_->gathered ? kMinGathered : kMinGatheredFirst, kMaxGathered);
 }
 
-size_t ScanPath::MostResolved() const {
+size_t ScanPath::MaxResolvedKeys() const {
   if (scan_.limit_records == 0) return kResolvedAtOnce;
   return std::clamp<size_t>(scan_.limit_records - result_->records.size(), 1, kResolvedAtOnce);
 }
 
 Status ScanPath::GatherNext(const TableState& table, bool ahead, bool* blocked) {
-  StandingScan& s = *state_;
+  ResumableScan& s = *state_;
   const std::string_view from = s.gathered ? s.bound : position();
-  DEUT_RETURN_IF_ERROR(gather_.Next(table, ascending() ? from : s.low, ascending() ? s.high : from, MostKept(),
+  DEUT_RETURN_IF_ERROR(gather_.Next(table, ascending() ? from : s.low, ascending() ? s.high : from, MaxGatheredKeys(),
                                     &s.bound, &s.keys, &s.key_bytes, ahead ? blocked : nullptr));
   s.gathered = s.gathered || !ahead || !*blocked;
   return Status::Ok();
 }
 
 void ScanPath::MakeRequest(std::string_view low, std::string_view high, DataRequest* request) const {
-  const StandingScan& s = *state_;
+  const ResumableScan& s = *state_;
   request->kind = DataRequest::Kind::kScan;
   request->table = s.table;
   request->low = ascending() ? low : s.bound;
@@ -319,7 +321,7 @@ Status ScanPath::AskOnce(const TableState& table) {
   MakeRequest(state_->low, state_->high, &request);
   if (goes_on) request.answer.Reserve(ExpectedBytes(request));
   DEUT_RETURN_IF_ERROR(AskDc(table, &request));
-  return TakeAnswer(&request);
+  return AcceptAnswer(&request);
 }
 
 Status ScanPath::CheckAnswer(const DataRequest& request, std::string_view low, std::string_view high) const {
@@ -330,11 +332,10 @@ Status ScanPath::CheckAnswer(const DataRequest& request, std::string_view low, s
   return CheckAllVisible(request.answer, txn_.timestamp_);
 }
 
-Status ScanPath::TakeAnswer(DataRequest* request) {
-  StandingScan& s = *state_;
+Status ScanPath::AcceptAnswer(DataRequest* request) {
+  ResumableScan& s = *state_;
   DEUT_RETURN_IF_ERROR(CheckAnswer(*request, s.low, s.high));
-  if (KeysAhead() == 0 && result_->records.empty() &&
-      FitsWhole(request->answer.size(), request->answer.bytes().size())) {
+  if (KeysAhead() == 0 && result_->records.empty() && AllFit(request->answer.size(), request->answer.bytes().size())) {
     result_->records = std::move(request->answer);
     Advance(request->complete, &request->covered);
     return Status::Ok();
@@ -369,17 +370,17 @@ void ScanPath::Emit(std::string_view key, std::string_view value, Version versio
   if (Full(0, 0)) StopAfter(key);
 }
 
-bool ScanPath::FitsWhole(size_t records, size_t bytes) const {
+bool ScanPath::AllFit(size_t records, size_t bytes) const {
   const RecordBatch& held = result_->records;
   if (scan_.limit_records != 0 && held.size() + records > scan_.limit_records) return false;
   return held.bytes().size() + bytes <= scan_.limit_bytes || (held.empty() && records <= 1);
 }
 
-bool ScanPath::TakeWhole() {
-  StandingScan::Answer& answer = *state_->answer;
+bool ScanPath::AppendRestOfAnswer() {
+  ResumableScan::Answer& answer = *state_->answer;
   const size_t records = answer.records.size() - answer.merged_records;
   const size_t bytes = answer.records.bytes().size() - answer.merged_bytes;
-  if (!FitsWhole(records, bytes)) return false;
+  if (!AllFit(records, bytes)) return false;
   if (result_->records.empty() && answer.merged_bytes == 0) {
     result_->records = std::exchange(answer.records, RecordBatch());
   } else if (records != 0) {
@@ -390,8 +391,8 @@ bool ScanPath::TakeWhole() {
 }
 
 void ScanPath::Merge(size_t end, bool last) {
-  StandingScan& s = *state_;
-  StandingScan::Answer& answer = *s.answer;
+  ResumableScan& s = *state_;
+  ResumableScan::Answer& answer = *s.answer;
   const std::string& bytes = answer.records.bytes();
   // Records that are handed on unchanged, all in a row, are copied in one piece.
   size_t run_begin = answer.merged_bytes, run_bytes = 0, run_records = 0;
@@ -402,7 +403,7 @@ void ScanPath::Merge(size_t end, bool last) {
     size_t most = bytes.size() - run_begin;
     for (size_t i = k; i < end; ++i) most += RecordBatch::kHeaderBytes + s.keys[i].key.size() + s.keys[i].value.size();
     most = std::min<size_t>(most, scan_.limit_bytes);
-    if (result_->records.bytes().capacity() < most) result_->records = SpareBatch::Take(most);
+    if (result_->records.bytes().capacity() < most) result_->records = BatchBufferCache::Get(most);
   };
   const auto flush = [&] {
     if (run_records != 0) {
@@ -425,7 +426,7 @@ void ScanPath::Merge(size_t end, bool last) {
     if (last && k == end && !tried_whole) {
       flush();
       tried_whole = true;
-      if (TakeWhole()) return;
+      if (AppendRestOfAnswer()) return;
     }
     const RecordView& record = it.record();
     while (!full_ && k < end && Before(s.keys[k].key, record.key)) emit_gathered(s.keys[k++]);

@@ -7,7 +7,7 @@
 //    read. If the chain shows nothing visible any more, the scan asks the DC again, in one message for all such keys
 //    of an answer. The larger (timestamp, sequence) wins, the DC on ties; a tombstone removes.
 // The DC is asked in one of two ways. The first batch of a scan asks for a stretch in one message, because short
-//   scans are one batch. A scan that goes on (standing_scan.h) reads from a bulk scan of the DC, to which it grants
+//   scans are one batch. A scan that goes on (resumable_scan.h) reads from a bulk scan of the DC, to which it grants
 //   the stretches that are already gathered.
 // Where the DC reads ahead, the scan gathers and grants ahead while earlier stretches are merged and consumed. The
 //   window of its flow control (scan_flow.h) limits that. A writer in the way ahead (R8) only ends the gathering; it
@@ -30,8 +30,8 @@
 #include "protocol/transaction_service.h"
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/engine.h"
+#include "tc/record_manager/resumable_scan.h"
 #include "tc/record_manager/scan_gather.h"
-#include "tc/record_manager/standing_scan.h"
 #include "tc/record_manager/transaction.h"
 
 namespace deut::tc {
@@ -40,13 +40,13 @@ class ScanPath {
  public:
   ScanPath(Engine& engine, Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
 
-  // Runs the batch. Unless the scan `stands`, it keeps nothing for a next batch.
-  Status Run(bool stands = true);
+  // Runs the batch. Unless `keep_state`, it keeps nothing for a next batch.
+  Status Run(bool keep_state = true);
 
-  // For a scan that is run later (begun_scan.h): step 1 of the first stretch, and the DC's request, kept in
-  // Transaction::begun_scan_. Returns false if something is in the way or would have to be waited for. REQUIRES: a
+  // For a scan that is run later (prefetched_scan.h): step 1 of the first stretch, and the DC's request, kept in
+  // Transaction::prefetched_scan_. Returns false if something is in the way or would have to be waited for. REQUIRES: a
   // new scan, which announces no updates.
-  bool BeginAhead();
+  bool BeginForPrefetch();
 
  private:
   // The most bytes that one message asks of the DC.
@@ -65,36 +65,36 @@ class ScanPath {
   bool GatheredToTheEnd() const;
   size_t KeysAhead() const { return state_->keys.size() - state_->next_key; }
 
-  // Takes the transaction's standing scan that this batch continues, or else a new one.
-  void TakeState();
-  // Parts of TakeState for a new scan: all but its bounds, and its bounds.
-  void TakeNewState();
-  void TakeBounds();
-  // Puts the scan among the transaction's standing scans.
+  // Takes the transaction's resumable scan that this batch continues, or else a new one.
+  void AcquireState();
+  // Parts of AcquireState for a new scan: all but its bounds, and its bounds.
+  void AcquireNewState();
+  void CopyBounds();
+  // Puts the scan among the transaction's resumable scans.
   void KeepState();
   // Most scans are one answer of the DC with nothing of the TC in it. Such a scan is over after steps 1 and 2, and
   // keeps no state. Any other continues with what those steps have found. REQUIRES for RunAsOneAnswer:
-  // MayBeOneAnswer.
-  bool MayBeOneAnswer() const;
+  // IsSingleAnswerCandidate.
+  bool IsSingleAnswerCandidate() const;
   Status RunAsOneAnswer(const TableState& table, bool* over);
   // Returns whether the limit of records is not reached yet.
-  bool MayGoOn() const;
+  bool BelowRecordLimit() const;
 
   // Merges the next answer, or the rest of the present one.
   Status Step(const TableState& table);
   // Drops the answer, which has been merged to its end.
-  void PassAnswer();
+  void DropMergedAnswer();
   // Moves the scan to where an answer ends: the bound, or *covered, which is moved from.
   void Advance(bool to_the_bound, std::string* covered);
   // Step 1, for the stretch at the bound. `ahead`: the scan has not reached it. *blocked: nothing can be gathered
   // there now.
   Status GatherNext(const TableState& table, bool ahead, bool* blocked);
   // Returns whether it holds a permit.
-  bool MayOpenStream();
+  bool AcquireStreamPermit();
   // The most gathered keys that a stretch may have.
-  size_t MostKept() const;
+  size_t MaxGatheredKeys() const;
   // The most keys whose values are fetched at once.
-  size_t MostResolved() const;
+  size_t MaxResolvedKeys() const;
 
   // Steps 1 and 2. Leaves no answer to be merged if all of it is in the batch already.
   Status Ask(const TableState& table);
@@ -108,13 +108,13 @@ class ScanPath {
   // Returns about how many bytes the answer has at most, if its records are like those before. REQUIRES: the batch
   // has some.
   uint64_t ExpectedBytes(const DataRequest& request) const;
-  Status TakeAnswer(DataRequest* request);
+  Status AcceptAnswer(DataRequest* request);
   // Step 2, if it was done ahead.
-  Status TakeFirst();
+  Status UsePrefetchedAnswer();
   // Step 2, from the bulk scan.
   Status AskStream(const TableState& table);
   // Gathers and grants for the present batch or, if `ahead`, for the next ones.
-  Status Extend(const TableState& table, bool ahead);
+  Status GatherAndGrant(const TableState& table, bool ahead);
   // *moved: the bound has moved.
   Status GatherAhead(const TableState& table, uint64_t window, bool* moved);
   Status GrantTo(std::string_view bound, uint64_t window, bool moved);
@@ -122,7 +122,7 @@ class ScanPath {
   // Estimates the bytes that are gathered and not taken.
   uint64_t AheadBytes() const;
   // Drops the ends of the stretches that the answer has passed.
-  void PassEnds();
+  void DropPassedStretchEnds();
 
   // Step 3.
   // Fetches what the chains show of keys [begin, *piece), or of fewer if they fill the batch: then *piece is where it
@@ -140,12 +140,12 @@ class ScanPath {
   // S9: reads back those keys' values that are paged out, each file from its beginning to its end.
   Status ReadBack(const TableState& table, absl::Span<GatheredKey> keys);
   // S5: asks the DC again for those keys that nothing in the TC shows.
-  Status AskAgain(const TableState& table, absl::Span<GatheredKey> keys);
+  Status ReaskDc(const TableState& table, absl::Span<GatheredKey> keys);
   // Hands on the rest of the answer as it is, unseen, if it fits. REQUIRES: no gathered key is left within what it
   // covers.
-  bool TakeWhole();
+  bool AppendRestOfAnswer();
   // Returns whether `records` more records of `bytes` bytes in all fit.
-  bool FitsWhole(size_t records, size_t bytes) const;
+  bool AllFit(size_t records, size_t bytes) const;
   // Merges the answer with the keys before `end`. Unless `last`, it stops before the key at `end`, which is not
   // resolved yet.
   void Merge(size_t end, bool last);
@@ -164,9 +164,9 @@ class ScanPath {
   const Deadline deadline_;
   ReaderView view_;
   ScanGather gather_;
-  std::unique_ptr<StandingScan> state_;
-  bool goes_on_ = false;  // the batch continues a standing scan
-  bool end_ = false;      // the end of all keys in this direction is reached
+  std::unique_ptr<ResumableScan> state_;
+  bool resumed_ = false;           // the batch continues a resumable scan
+  bool reached_last_key_ = false;  // the end of all keys in this direction is reached
   bool full_ = false;
 };
 

@@ -95,7 +95,7 @@ Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
   end = *piece;
   const absl::Span<GatheredKey> resolved(keys.data() + begin, end - begin);
   DEUT_RETURN_IF_ERROR(ReadBack(table, resolved));
-  return AskAgain(table, resolved);
+  return ReaskDc(table, resolved);
 }
 
 Status ScanPath::FindSpilled(const TableState& table, size_t begin, size_t* piece) {
@@ -141,32 +141,32 @@ Status ScanPath::ReadBack(const TableState& table, absl::Span<GatheredKey> keys)
   return Status::Ok();
 }
 
-Status ScanPath::AskAgain(const TableState& table, absl::Span<GatheredKey> keys) {
+Status ScanPath::ReaskDc(const TableState& table, absl::Span<GatheredKey> keys) {
   const auto ask = static_cast<size_t>(std::ranges::count(keys, GatheredKey::Kind::kAskDc, &GatheredKey::kind));
   if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(engine_, table)) return Status::Ok();
-  engine_.counters.asked_again.fetch_add(ask, std::memory_order_relaxed);
-  std::vector<DataRequest> again(ask);
+  engine_.counters.keys_reasked.fetch_add(ask, std::memory_order_relaxed);
+  std::vector<DataRequest> reasks(ask);
   std::vector<DataRequest*> requests;
   for (GatheredKey& gathered : keys) {
     if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
-    DataRequest& request = again[requests.size()];
+    DataRequest& request = reasks[requests.size()];
     request.table = table.id();
     request.key = gathered.key;
-    gathered.again = &request;
+    gathered.reask = &request;
     requests.push_back(&request);
   }
   DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(requests), deadline_));
   for (GatheredKey& gathered : keys) {
-    if (gathered.again == nullptr || gathered.kind != GatheredKey::Kind::kAskDc) continue;
-    DEUT_RETURN_IF_ERROR(gathered.again->status);
+    if (gathered.reask == nullptr || gathered.kind != GatheredKey::Kind::kAskDc) continue;
+    DEUT_RETURN_IF_ERROR(gathered.reask->status);
     gathered.kind = GatheredKey::Kind::kTombstone;  // the DC has nothing
     gathered.version = Version{kMaxTimestamp, 0};   // newer than the DC's first answer
-    for (RecordBatch::Iterator it(gathered.again->answer); it.Valid(); it.Next()) {
+    for (RecordBatch::Iterator it(gathered.reask->answer); it.Valid(); it.Next()) {
       DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
       gathered.kind = GatheredKey::Kind::kValue;
       gathered.value = state_->values.Copy(it.record().value);
     }
-    gathered.again = nullptr;
+    gathered.reask = nullptr;
   }
   return Status::Ok();
 }

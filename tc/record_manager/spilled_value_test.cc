@@ -286,7 +286,7 @@ TEST_F(SpilledValueTest, NothingIsReadAheadOverWhatWasSpilled) {
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();
   ReadAhead ahead(*f.engine);
   const Operation get{.kind = OperationKind::kGet, .table = EngineFixture::kTable, .key = "a"};
-  EXPECT_TRUE(ahead.Want(get));
+  EXPECT_TRUE(ahead.Add(get));
   EXPECT_TRUE(ahead.Start());
   {
     AtPoint point("read_ahead.before_fill", [&] {
@@ -299,7 +299,7 @@ TEST_F(SpilledValueTest, NothingIsReadAheadOverWhatWasSpilled) {
     ASSERT_TRUE(point.reached());
   }
   EXPECT_EQ(f.Begin().Get("a"), "1");
-  EXPECT_FALSE(ahead.Want(get));
+  EXPECT_FALSE(ahead.Add(get));
   EXPECT_FALSE(ahead.Start());
   old->Abort();
   ExpectNothingLeft();

@@ -27,7 +27,7 @@
 namespace deut::tc {
 
 struct Engine;
-struct StandingScan;
+struct ResumableScan;
 class TableState;
 
 class Transaction {
@@ -51,7 +51,7 @@ class Transaction {
   friend class ScanGather;
   friend class ScanPath;
   friend class CommitPath;
-  friend class BegunScan;
+  friend class PrefetchedScan;
   friend Status BecomeWriter(Engine& engine, Transaction& txn, TableId table, std::string_view key);
   friend Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool for_write);
 
@@ -60,9 +60,9 @@ class Transaction {
     if (commit_lsn > depends_on_) depends_on_ = commit_lsn;
   }
   // Resets it as if just constructed, but keeps its memory. REQUIRES: it has ended.
-  void BeginAnew();
+  void Reset();
   // Frees the memory that grows with its writes. REQUIRES: it has ended.
-  void ForgetKeys() {
+  void FreeKeys() {
     if (!declared_.empty()) decltype(declared_)().swap(declared_);
     if (!many_posted_.empty()) decltype(many_posted_)().swap(many_posted_);
   }
@@ -116,9 +116,9 @@ class Transaction {
   absl::flat_hash_set<const Range*> many_posted_;  // the same ranges as record_->posted, once there are more than
                                                    // kManyPosted
   // Scans that may go on; the least recently used one comes first.
-  std::vector<std::unique_ptr<StandingScan>> scans_;
-  std::unique_ptr<StandingScan> begun_scan_;  // begun ahead, for its first operation (begun_scan.h)
-  std::unique_ptr<StandingScan> spare_scan_;  // an ended scan, kept for its memory, also for the next transaction
+  std::vector<std::unique_ptr<ResumableScan>> scans_;
+  std::unique_ptr<ResumableScan> prefetched_scan_;  // begun ahead, for its first operation (prefetched_scan.h)
+  std::unique_ptr<ResumableScan> spare_scan_;       // an ended scan, kept for its memory, also for the next transaction
 };
 
 }  // namespace deut::tc

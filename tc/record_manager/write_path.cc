@@ -145,7 +145,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
         if (condition.precondition != Precondition::kNone) {
           installed->present = !live->tombstone;
           if (condition.reads_value()) installed->value = live->value();
-          if (Status judged = Judge(condition, key, *installed); !judged.ok()) {
+          if (Status judged = CheckCondition(condition, key, *installed); !judged.ok()) {
             ShowFound(condition, key, judged, *installed);
             return refuse(std::move(judged));
           }
@@ -268,7 +268,7 @@ Status WritePath::Complete(const TableState& table, std::string_view key, const 
   return AskWhetherPresent(table, key, condition, deadline, installed);
 }
 
-Status WritePath::Judge(const Condition& condition, std::string_view key, const Installed& found) {
+Status WritePath::CheckCondition(const Condition& condition, std::string_view key, const Installed& found) {
   switch (condition.precondition) {
     case Precondition::kNone:
       return Status::Ok();
@@ -339,7 +339,7 @@ Status WritePath::Write(TableId table_id, std::string_view key, bool tombstone, 
     return completed;
   }
   RecordVersion* const version = installed.version;
-  Status judged = Judge(condition, key, installed);
+  Status judged = CheckCondition(condition, key, installed);
   if (!judged.ok()) {
     ShowFound(condition, key, judged, installed);
     Withdraw(version);

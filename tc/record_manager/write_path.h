@@ -75,7 +75,7 @@ class WritePath {
   // Finds what the chain has left open: a value that is paged out, or everything.
   Status Complete(const TableState& table, std::string_view key, const Condition& condition, Deadline deadline,
                   Installed* installed);
-  static Status Judge(const Condition& condition, std::string_view key, const Installed& found);
+  static Status CheckCondition(const Condition& condition, std::string_view key, const Installed& found);
   // Adds the value that a failed compare has found to the condition's result.
   void ShowFound(const Condition& condition, std::string_view key, const Status& judged, const Installed& found) const;
   static std::string NumberAfter(OperationKind kind, std::string_view operand, const Installed& found);

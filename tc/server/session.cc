@@ -126,10 +126,10 @@ void Session::Evict(Timestamp timestamp) {
   if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
 }
 
-void Session::RestScans(MonotonicTime used_before) {
+void Session::EndIdleStreams(MonotonicTime used_before) {
   uint32_t free = 0;
   if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;
-  if (txn_) RecordManager::RestScans(*txn_, used_before);
+  if (txn_) RecordManager::EndIdleStreams(*txn_, used_before);
   if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
 }
 
@@ -155,9 +155,9 @@ Status Session::CheckMayBegin() {
   return Status::Ok();
 }
 
-Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline, BegunScan* begun) {
+Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline, PrefetchedScan* begun) {
   DEUT_RETURN_IF_ERROR(CheckMayBegin());
-  if (begun != nullptr) txn_ = begun->Take();
+  if (begun != nullptr) txn_ = begun->TakeTransaction();
   if (txn_ != nullptr) return Status::Ok();
   DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(ended_)));
   return Status::Ok();
@@ -205,7 +205,8 @@ Status Session::RunLocked(absl::Span<const Operation> operations, std::vector<Op
   Status ended;
   size_t i = 0;
   while (i < operations.size() && ended.ok()) {
-    if (RecordManager::HasStandingScans(*txn_)) RecordManager::RestScans(*txn_, runtime_.Now() - kScansRestAfter);
+    if (RecordManager::HasResumableScans(*txn_))
+      RecordManager::EndIdleStreams(*txn_, runtime_.Now() - kStreamIdleTimeout);
     // Neighbouring point reads share one message to the DC: as many as fit even if they find the largest records.
     const size_t first = i;
     size_t end = i + 1;
@@ -294,7 +295,7 @@ Status Session::Abort() {
 bool Session::WantReads(absl::Span<const Operation> operations) {
   if (read_ahead_ == nullptr) read_ahead_ = records_.NewReadAhead();
   bool any = false;
-  for (const Operation& operation : operations) any = read_ahead_->Want(operation) || any;
+  for (const Operation& operation : operations) any = read_ahead_->Add(operation) || any;
   return any;
 }
 
@@ -307,7 +308,7 @@ std::unique_ptr<BegunOneShot> Session::BeginAhead(const TransactionOptions& opti
 
 Result<CommitAnswer> Session::RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                          std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
-                                         BegunScan* begun) {
+                                         PrefetchedScan* begun) {
   const Claim claim(*this);
   return WithRestarts(deadline,
                       [&] { return OneShotLocked(options, operations, results, deadline, durable_at, begun); });
@@ -329,7 +330,7 @@ auto Session::WithRestarts(Deadline deadline, const Attempt& attempt) -> decltyp
 
 Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
                                             std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
-                                            BegunScan* begun) {
+                                            PrefetchedScan* begun) {
   if (durable_at != nullptr) *durable_at = Lsn(0);
   if (begun == nullptr) records_.FetchAhead(operations);
   if (operations.size() == 1 && operations[0].kind == OperationKind::kGet && operations[0].stamp == Stamp::kNone &&

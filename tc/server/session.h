@@ -3,10 +3,10 @@
 // S9: another thread names in `evicted_` the transaction that is to be aborted because it holds back too much memory.
 //   The thread that has the claim aborts it: that thread, or the next call.
 // The claim word: 0 free, 1 in use, 2 in use and waited for. A call claims the session for its duration. Other
-//   threads claim it for a moment, if it is free: the reaper, RestScans, and Evict. (The reaper aborts a transaction
-//   that was not used for the idle timeout.) A call may have to wait only for them, and for AbortNow.
-// Thread-safety: calls by one thread at a time, as the interface says; ReapIfIdle, RestScans, Evict and AbortNow also
-//   from other threads. Ownership: borrows everything that it is given.
+//   threads claim it for a moment, if it is free: the reaper, EndIdleStreams, and Evict. (The reaper aborts a
+//   transaction that was not used for the idle timeout.) A call may have to wait only for them, and for AbortNow.
+// Thread-safety: calls by one thread at a time, as the interface says; ReapIfIdle, EndIdleStreams, Evict and AbortNow
+//   also from other threads. Ownership: borrows everything that it is given.
 #ifndef TC_SERVER_SESSION_H_
 #define TC_SERVER_SESSION_H_
 
@@ -47,7 +47,7 @@ class Session final : public TransactionSession {
   Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
                                            std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
                                            std::unique_ptr<BegunOneShot> begun) override {
-    return RunOneShot(options, operations, results, deadline, durable_at, static_cast<BegunScan*>(begun.get()));
+    return RunOneShot(options, operations, results, deadline, durable_at, static_cast<PrefetchedScan*>(begun.get()));
   }
   bool WantReads(absl::Span<const Operation> operations) override;
   std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions& options,
@@ -60,10 +60,10 @@ class Session final : public TransactionSession {
   // Aborts the open transaction if its last use ended before `used_before`.
   void ReapIfIdle(MonotonicTime used_before);
   // A scan that was not used for this long gives up its stream of the DC, which would cut it off some time later.
-  static constexpr Duration kScansRestAfter = seconds(8);
-  // Calls RecordManager::RestScans for the open transaction, unless the session is in use. A session in use does so
-  // itself, before each operation.
-  void RestScans(MonotonicTime used_before);
+  static constexpr Duration kStreamIdleTimeout = seconds(8);
+  // Calls RecordManager::EndIdleStreams for the open transaction, unless the session is in use. A session in use does
+  // so itself, before each operation.
+  void EndIdleStreams(MonotonicTime used_before);
   void AbortNow(AbortReason reason);
   // S9: aborts the open transaction if it has this timestamp: now, or, if the session is in use, before its next
   // operation. To be called again until the transaction is gone.
@@ -74,7 +74,7 @@ class Session final : public TransactionSession {
 
   Status CheckMayBegin();
   // `begun`: null, or the begun transaction to continue, if it is still there.
-  Status BeginLocked(const TransactionOptions& options, Deadline deadline, BegunScan* begun = nullptr);
+  Status BeginLocked(const TransactionOptions& options, Deadline deadline, PrefetchedScan* begun = nullptr);
   // Begins the transaction in ended_, where it remains if it ends within the call. REQUIRES: nothing is declared.
   Status BeginUndeclaredLocked(const TransactionOptions& options, Deadline deadline);
   // Runs `attempt`, and repeats it after lost conflicts, as Restarts says. REQUIRES: a failed attempt leaves no
@@ -84,11 +84,11 @@ class Session final : public TransactionSession {
   // `durable_at`: null, or as for ExecuteOneShotAhead.
   Result<CommitAnswer> RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                   std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
-                                  BegunScan* begun);
+                                  PrefetchedScan* begun);
   // Runs one attempt.
   Result<CommitAnswer> OneShotLocked(const TransactionOptions& options, absl::Span<const Operation> operations,
                                      std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
-                                     BegunScan* begun);
+                                     PrefetchedScan* begun);
   // Runs one attempt of a transaction that is one point read.
   Result<CommitAnswer> ReadAloneLocked(const TransactionOptions& options, const Operation& get,
                                        std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at);

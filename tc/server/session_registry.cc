@@ -88,7 +88,7 @@ void SessionRegistry::Evict() {
 }
 
 void SessionRegistry::Run() {
-  const Duration period = std::max<Duration>(std::min(idle_timeout_, Session::kScansRestAfter) / 4, milliseconds(1));
+  const Duration period = std::max<Duration>(std::min(idle_timeout_, Session::kStreamIdleTimeout) / 4, milliseconds(1));
   MonotonicTime reap_at = runtime_.Now() + period;
   while (stop_.load(std::memory_order_seq_cst) == 0) {
     runtime_.Wait(stop_, 0, who_ ? std::min(reap_at, runtime_.Now() + kEvictPeriod) : reap_at);
@@ -98,7 +98,7 @@ void SessionRegistry::Run() {
     reap_at = now + period;
     ForEach([&](Session& session) {
       session.ReapIfIdle(now - idle_timeout_);
-      session.RestScans(now - Session::kScansRestAfter);
+      session.EndIdleStreams(now - Session::kStreamIdleTimeout);
     });
   }
 }

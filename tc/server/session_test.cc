@@ -177,7 +177,7 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   EXPECT_EQ(Execute(*other, {Put("a", "2")}), "ok ");
   // The other one stays undecided: after a few attempts the client is told.
   EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok read-uncommitted | read-uncommitted");
-  EXPECT_EQ(f.engine->counters.restarted.load(), static_cast<uint64_t>(Restarts::kMost));
+  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMost));
   EXPECT_EQ(f.active->open_transactions(), 1u);
 #ifdef DEUT_TEST_POINTS
   testing::SetPointHandler([&](std::string_view name) {
@@ -187,7 +187,7 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   });
   EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok 2 | ok");
   testing::SetPointHandler({});
-  EXPECT_EQ(f.engine->counters.restarted.load(), static_cast<uint64_t>(Restarts::kMost) + 1);
+  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMost) + 1);
 #endif
 }
 
@@ -228,7 +228,7 @@ TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   EXPECT_EQ(Execute(*other, {Put("b", "4")}), "ok ");
   scan.limit_bytes = 1 << 20;
   EXPECT_EQ(StatusText(begin(*session).status()), "range-writer");
-  EXPECT_EQ(f.engine->counters.restarted.load(), static_cast<uint64_t>(Restarts::kMost));
+  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMost));
   EXPECT_EQ(f.active->open_transactions(), 1u);
   EXPECT_TRUE(other->Commit(Soon()).ok());
   EXPECT_TRUE(begin(*session)->over);
@@ -306,7 +306,7 @@ TEST_F(SessionTest, AbortAllEndsWhatIsOpen) {
   EXPECT_EQ(StatusText(one->Commit(Soon()).status()), "WRONG_STATE");
 }
 
-// A standing scan that is not used gives up its stream of the DC, though not in the middle of a call, and goes on
+// A resumable scan that is not used gives up its stream of the DC, though not in the middle of a call, and goes on
 // nevertheless.
 TEST_F(SessionTest, ScansThatAreNotUsedRest) {
   std::vector<std::pair<std::string, std::string>> load;
@@ -322,7 +322,7 @@ TEST_F(SessionTest, ScansThatAreNotUsedRest) {
     testing::SetPointHandler([&](std::string_view name) {
       if (name != "scan.after_dc" || in_use) return;
       in_use = true;
-      session->RestScans(RealRuntime().Now() + seconds(100));
+      session->EndIdleStreams(RealRuntime().Now() + seconds(100));
     });
     std::vector<OperationResult> results;
     ASSERT_TRUE(session->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon()).ok());
@@ -334,9 +334,9 @@ TEST_F(SessionTest, ScansThatAreNotUsedRest) {
     scan.low = low;
     if (batch % 3 != 1) continue;
     EXPECT_EQ(f.dc->open_scans(), 1u);
-    session->RestScans(RealRuntime().Now() - seconds(100));
+    session->EndIdleStreams(RealRuntime().Now() - seconds(100));
     EXPECT_EQ(f.dc->open_scans(), 1u);
-    session->RestScans(RealRuntime().Now() + seconds(100));
+    session->EndIdleStreams(RealRuntime().Now() + seconds(100));
     EXPECT_EQ(f.dc->open_scans(), 0u);
   }
   EXPECT_EQ(records, load.size());
@@ -388,11 +388,11 @@ TEST_F(SessionTest, ASessionInUseRestsItsOwnScans) {
     if (batch != 2) continue;
     EXPECT_EQ(Execute(session, {Get("100")}), "v ");
     EXPECT_EQ(f.dc->open_scans(), 1u) << "used a moment ago";
-    clock.Advance(Session::kScansRestAfter + seconds(1));
+    clock.Advance(Session::kStreamIdleTimeout + seconds(1));
     EXPECT_EQ(Execute(session, {Get("100")}), "v ");
     EXPECT_EQ(f.dc->open_scans(), 0u);
     EXPECT_EQ(f.engine->scan_streams.used(), 0u);
-    clock.Advance(-Session::kScansRestAfter - seconds(1));
+    clock.Advance(-Session::kStreamIdleTimeout - seconds(1));
   }
   EXPECT_EQ(records, load.size());
   EXPECT_EQ(f.dc->scans_opened(), 2u);
@@ -502,7 +502,7 @@ TEST_F(BegunSessionTest, WhatWasBegunAndLosesAConflictIsRunAgain) {
   AtPoint again("session.restart", [&] { EXPECT_TRUE(writer->Commit(Soon()).ok()); });
   EXPECT_EQ(Run(*session, std::move(begun)), "12");
   EXPECT_TRUE(again.reached());
-  EXPECT_EQ(f.engine->counters.restarted.load(), 1u);
+  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), 1u);
 }
 
 TEST_F(BegunSessionTest, WhatIsNotTakenUpEnds) {

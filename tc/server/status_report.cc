@@ -24,7 +24,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("transactions.open", engine.active.open_transactions());
   add("transactions.begun", engine.counters.begun.value());
   add("transactions.committed", engine.counters.committed.value());
-  add("transactions.restarted", load(engine.counters.restarted));
+  add("transactions.restarted", load(engine.counters.one_shots_rerun));
   for (int reason = 1; reason < kAbortReasonCount; ++reason) {
     add(Concat("transactions.aborted.", AbortReasonName(static_cast<AbortReason>(reason))),
         load(engine.counters.aborts[static_cast<size_t>(reason)]));
@@ -109,7 +109,7 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
   add("memory.pool_bytes", BlockPool::DepotBytes());
   add("memory.resident_bytes", ResidentBytes());
-  add("reads.from_versions", engine.counters.chain_reads.value());
+  add("reads.from_versions", engine.counters.reads_from_versions.value());
   add("reads.from_cache", engine.counters.cache_reads.value());
   add("reads.from_log", load(engine.counters.log_reads));
   add("reads.from_dc", engine.counters.dc_reads.value());
@@ -127,10 +127,10 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
   add("scans.bulk_batches", load(engine.counters.bulk_batches));
   add("scans.ahead_bytes", engine.scan_ahead.used());
   add("scans.gathered_keys", engine.counters.gathered_keys.value());
-  add("scans.keys_asked_again", load(engine.counters.asked_again));
+  add("scans.keys_asked_again", load(engine.counters.keys_reasked));
   add("reads.shared_floors", load(engine.counters.shared_floors) + engine.collector.shared_floors());
   add("scans.writers_passed", load(engine.counters.writers_passed));
-  add("scans.pending_keys", load(engine.counters.pending_keys));
+  add("scans.pending_keys", load(engine.counters.stretches_cut_by_pending_key));
   uint64_t postings = 0;
   const std::vector<Catalogue::TablePointer> tables = engine.catalogue.tables();
   add("tables.open", tables.size());

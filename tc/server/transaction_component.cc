@@ -83,8 +83,8 @@ class LinkReader final : public DcReader {
   Status Read(absl::Span<DataRequest* const> requests, Deadline deadline) override {
     return link_.Read(requests, deadline);
   }
-  bool TryAsk(absl::Span<DataRequest* const> requests) override { return link_.TrySubmitReads(requests); }
-  void Take(absl::Span<DataRequest* const> requests, Deadline deadline) override {
+  bool TrySubmitReads(absl::Span<DataRequest* const> requests) override { return link_.TrySubmitReads(requests); }
+  void CollectReads(absl::Span<DataRequest* const> requests, Deadline deadline) override {
     link_.CollectReads(requests, deadline);
   }
   Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override {

@@ -1,4 +1,4 @@
-#include "tc/record_manager/begun_scan.h"
+#include "tc/record_manager/prefetched_scan.h"
 
 #include <algorithm>
 #include <string>
@@ -26,26 +26,26 @@ bool MayBegin(const TransactionOptions& options, absl::Span<const Operation> ope
 
 }  // namespace
 
-std::unique_ptr<BegunScan> BegunScan::TryBegin(Engine& engine, const TransactionOptions& options,
-                                               absl::Span<const Operation> operations) {
+std::unique_ptr<PrefetchedScan> PrefetchedScan::TryBegin(Engine& engine, const TransactionOptions& options,
+                                                         absl::Span<const Operation> operations) {
   if (engine.range_control != RangeControl::kRanges || !MayBegin(options, operations)) return nullptr;
-  std::unique_ptr<BegunScan> begun(new BegunScan(engine));
-  if (!begun->permit_.Take(engine.begun_scans)) return nullptr;
+  std::unique_ptr<PrefetchedScan> begun(new PrefetchedScan(engine));
+  if (!begun->permit_.TryAcquire(engine.prefetched_scans)) return nullptr;
   auto txn = std::make_unique<Transaction>();
   const MonotonicTime at_once = engine.runtime.Now();
   if (!CommitPath(engine).Begin(*txn, options, at_once).ok()) return nullptr;
   begun->txn_ = std::move(txn);
   OperationResult nothing_yet;
-  if (!ScanPath(engine, *begun->txn_, operations.front(), &nothing_yet, at_once).BeginAhead()) return nullptr;
+  if (!ScanPath(engine, *begun->txn_, operations.front(), &nothing_yet, at_once).BeginForPrefetch()) return nullptr;
   return begun;
 }
 
-bool ScanPath::BeginAhead() {
+bool ScanPath::BeginForPrefetch() {
   if (scan_.low.size() > kMaxKeyBytes + 1 || scan_.high.size() > kMaxKeyBytes + 1) return false;
   const Result<TableState*> table = FindTable(engine_, txn_, scan_.table, false);
   if (!table.ok() || !DcKnows(engine_, **table) || !NothingSpilled(engine_)) return false;
-  TakeState();
-  StandingScan& s = *state_;
+  AcquireState();
+  ResumableScan& s = *state_;
   const uint32_t most = std::min(scan_.limit_bytes, kShortScanBytes);
   if (AtEnd() || s.share.Resize(engine_.scan_ahead, most) < most) return false;
   if (DEUT_OMITTED("S4.begun_gathers_first")) {
@@ -59,31 +59,31 @@ bool ScanPath::BeginAhead() {
   // budget.
   const uint64_t held = most + s.key_bytes.capacity() + s.keys.capacity() * sizeof(GatheredKey);
   if (s.share.Resize(engine_.scan_ahead, held) < held) return false;
-  s.first = std::make_unique<DataRequest>();
-  MakeRequest(s.low, s.high, s.first.get());
-  txn_.begun_scan_ = std::move(state_);
+  s.first_request = std::make_unique<DataRequest>();
+  MakeRequest(s.low, s.high, s.first_request.get());
+  txn_.prefetched_scan_ = std::move(state_);
   return true;
 }
 
-Status ScanPath::TakeFirst() {
-  const std::unique_ptr<DataRequest> first = std::move(state_->first);
+Status ScanPath::UsePrefetchedAnswer() {
+  const std::unique_ptr<DataRequest> first = std::move(state_->first_request);
   state_->share.Release();
-  return TakeAnswer(first.get());
+  return AcceptAnswer(first.get());
 }
 
-DataRequest* BegunScan::request() { return txn_->begun_scan_->first.get(); }
+DataRequest* PrefetchedScan::request() { return txn_->prefetched_scan_->first_request.get(); }
 
-void BegunScan::Asked() {
+void PrefetchedScan::OnRequestReturned() {
   if (!request()->status.ok() && !DEUT_OMITTED("X3.begun_has_answer")) GiveUp();
   if (DEUT_OMITTED("S1.begun_in_low_water") && txn_ != nullptr) engine_.active.End(txn_->slot_);
 }
 
-std::unique_ptr<Transaction> BegunScan::Take() {
+std::unique_ptr<Transaction> PrefetchedScan::TakeTransaction() {
   permit_.Release();
   return std::move(txn_);
 }
 
-void BegunScan::GiveUp() {
+void PrefetchedScan::GiveUp() {
   permit_.Release();
   if (txn_ == nullptr) return;
   RecordManager(engine_).Abort(*txn_, AbortReason::kFailedOperation);

@@ -1,6 +1,6 @@
 // Scans that go on over many batches: gathering and granting ahead (rules S4, R8), which does not change the records
 // that they deliver.
-#include "tc/record_manager/standing_scan.h"
+#include "tc/record_manager/resumable_scan.h"
 
 #include <algorithm>
 #include <atomic>
@@ -21,7 +21,7 @@ namespace {
 
 std::string KeyOf(int i) { return "k" + std::to_string(1000 + i); }
 
-class StandingScanTest : public ::testing::Test {
+class ResumableScanTest : public ::testing::Test {
  protected:
   // Loads records 0 to n - 1 with value "0", and makes a range of each `per_range` of them.
   void LoadKeys(int n, int per_range) {
@@ -56,7 +56,7 @@ class StandingScanTest : public ::testing::Test {
 
 // Thousands of keys that only the TC has are within one answer of the DC. A batch resolves the keys that it takes,
 // and hardly more; so does the next.
-TEST_F(StandingScanTest, ABatchResolvesWhatItTakes) {
+TEST_F(ResumableScanTest, ABatchResolvesWhatItTakes) {
   constexpr int kKeys = 2000;
   f.Load({{KeyOf(0), "0"}, {KeyOf(kKeys - 1), "0"}});
   TestTransaction old = f.Begin();
@@ -91,7 +91,7 @@ TEST_F(StandingScanTest, ABatchResolvesWhatItTakes) {
 
 // With a DC that reads ahead and one that does not, in both directions, with batches that end within an answer, at
 // its end, and within a range.
-TEST_F(StandingScanTest, ALongScanIsOneStateWhateverHappensBetweenItsBatches) {
+TEST_F(ResumableScanTest, ALongScanIsOneStateWhateverHappensBetweenItsBatches) {
   uint64_t bulk = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -140,7 +140,7 @@ TEST_F(StandingScanTest, ALongScanIsOneStateWhateverHappensBetweenItsBatches) {
       if (random.Below(3) == 0) g.dc->Pump();
       if (random.Below(5) == 0) g.Collect();
       if (random.Below(20) == 0) g.dc->Restart();
-      if (random.Below(10) == 0) RecordManager::RestScans(reader.transaction(), MonotonicTime::max());
+      if (random.Below(10) == 0) RecordManager::EndIdleStreams(reader.transaction(), MonotonicTime::max());
     }
     const auto add = [&](const auto& record) { Join(&expected, record.first + "=" + record.second); };
     if (direction == Direction::kAscending) {
@@ -159,7 +159,7 @@ TEST_F(StandingScanTest, ALongScanIsOneStateWhateverHappensBetweenItsBatches) {
 
 // S4. An earlier transaction commits just before the TC is looked at, and is applied and collected at once. If the DC
 // had read before, it would have the state before that commit.
-TEST_F(StandingScanTest, S4TheDcIsGrantedOnlyWhatIsGathered) {
+TEST_F(ResumableScanTest, S4TheDcIsGrantedOnlyWhatIsGathered) {
   for (const bool reads_ahead : {true, false}) {
     SCOPED_TRACE(reads_ahead);
     EngineFixture g;
@@ -186,7 +186,7 @@ TEST_F(StandingScanTest, S4TheDcIsGrantedOnlyWhatIsGathered) {
 }
 
 // R8: a writer in the way of a stretch that is only gathered ahead is no conflict before the scan gets there.
-TEST_F(StandingScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
+TEST_F(ResumableScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
   LoadKeys(60, 5);
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   EXPECT_EQ(t10.Put(KeyOf(30), "1"), "ok");
@@ -210,7 +210,7 @@ TEST_F(StandingScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
 
 // If a reader stops early the DC has not read much more than was delivered. For a scan with a limit it reads no more
 // than the scan needs.
-TEST_F(StandingScanTest, WhatIsGrantedIsBoundedByWhatWasTaken) {
+TEST_F(ResumableScanTest, WhatIsGrantedIsBoundedByWhatWasTaken) {
   LoadKeys(600, 4);
   TestTransaction t = f.Begin();
   Operation scan{.limit_bytes = 8 * kRecord};
@@ -239,7 +239,7 @@ TEST_F(StandingScanTest, WhatIsGrantedIsBoundedByWhatWasTaken) {
 }
 
 // Nothing is lost or delivered twice if a request is repeated, or the client continues elsewhere.
-TEST_F(StandingScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
+TEST_F(ResumableScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   LoadKeys(100, 10);
   TestTransaction t = f.Begin();
   Operation scan{.limit_bytes = 10 * kRecord};
@@ -251,7 +251,7 @@ TEST_F(StandingScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   Operation repeated = scan;
   repeated.low = low;
   // If a batch is asked for again, the scan that has answered it is dropped.
-  for (int again = 0; again < 2 * static_cast<int>(StandingScan::kMaxStanding); ++again) {
+  for (int again = 0; again < 2 * static_cast<int>(ResumableScan::kMaxResumable); ++again) {
     repeated.low = low;
     EXPECT_EQ(t.ScanBatch(&repeated, &more), once);
     EXPECT_LE(f.dc->open_scans(), 1u);
@@ -264,8 +264,8 @@ TEST_F(StandingScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   EXPECT_EQ(f.dc->open_scans(), 0u);
 }
 
-// The limits of standing scans, and their end.
-TEST_F(StandingScanTest, ScansThatStandAreFewAndEndWithTheirTransaction) {
+// The limits of resumable scans, and their end.
+TEST_F(ResumableScanTest, ScansThatStandAreFewAndEndWithTheirTransaction) {
   LoadKeys(200, 10);
   for (const bool commit : {true, false}) {
     TestTransaction t = f.Begin();
@@ -277,12 +277,12 @@ TEST_F(StandingScanTest, ScansThatStandAreFewAndEndWithTheirTransaction) {
       bool more = true;
       std::string ignored = t.ScanBatch(&scan, &more);
       ignored = t.ScanBatch(&scan, &more);
-      EXPECT_LE(f.dc->open_scans(), StandingScan::kMaxStanding);
+      EXPECT_LE(f.dc->open_scans(), ResumableScan::kMaxResumable);
     }
-    EXPECT_EQ(f.dc->open_scans(), StandingScan::kMaxStanding);
-    RecordManager::RestScans(t.transaction(), MonotonicTime::min());
-    EXPECT_EQ(f.dc->open_scans(), StandingScan::kMaxStanding) << "used since then";
-    RecordManager::RestScans(t.transaction(), MonotonicTime::max());
+    EXPECT_EQ(f.dc->open_scans(), ResumableScan::kMaxResumable);
+    RecordManager::EndIdleStreams(t.transaction(), MonotonicTime::min());
+    EXPECT_EQ(f.dc->open_scans(), ResumableScan::kMaxResumable) << "used since then";
+    RecordManager::EndIdleStreams(t.transaction(), MonotonicTime::max());
     EXPECT_EQ(f.dc->open_scans(), 0u);
     EXPECT_EQ(f.engine->scan_ahead.used(), 0u);
     Operation scan{.limit_bytes = 10 * kRecord};
@@ -304,7 +304,7 @@ TEST_F(StandingScanTest, ScansThatStandAreFewAndEndWithTheirTransaction) {
 
 // A scan beyond the streams that all scans together may have continues batch by batch. A permit that is released can
 // be taken again.
-TEST_F(StandingScanTest, StreamsOfTheDcAreFewForAllTransactionsTogether) {
+TEST_F(ResumableScanTest, StreamsOfTheDcAreFewForAllTransactionsTogether) {
   LoadKeys(60, 10);
   constexpr size_t kStreams = 256;
   std::vector<std::unique_ptr<TestTransaction>> readers;
@@ -312,7 +312,7 @@ TEST_F(StandingScanTest, StreamsOfTheDcAreFewForAllTransactionsTogether) {
   bool more = true;
   while (f.engine->scan_streams.used() < kStreams) {
     TestTransaction& t = *readers.emplace_back(f.BeginPointer());
-    for (size_t i = 0; i < StandingScan::kMaxStanding; ++i) {
+    for (size_t i = 0; i < ResumableScan::kMaxResumable; ++i) {
       Operation& scan = scans.emplace_back(Operation{.limit_bytes = 10 * kRecord});
       EXPECT_EQ(t.ScanBatch(&scan, &more), Expected(0, 10));
       EXPECT_EQ(t.ScanBatch(&scan, &more), Expected(10, 20));
@@ -338,7 +338,7 @@ TEST_F(StandingScanTest, StreamsOfTheDcAreFewForAllTransactionsTogether) {
 }
 
 // A DC that has no thread left for a stream is asked batch by batch.
-TEST_F(StandingScanTest, ADcThatOpensNoStreamIsAskedBatchByBatch) {
+TEST_F(ResumableScanTest, ADcThatOpensNoStreamIsAskedBatchByBatch) {
   LoadKeys(60, 10);
   f.dc->set_refuses_scans(true);
   TestTransaction t = f.Begin();
@@ -350,7 +350,7 @@ TEST_F(StandingScanTest, ADcThatOpensNoStreamIsAskedBatchByBatch) {
 }
 
 // A single batch, or batches that end at a limit of records, are asked for in one message each.
-TEST_F(StandingScanTest, ShortScansOpenNothing) {
+TEST_F(ResumableScanTest, ShortScansOpenNothing) {
   LoadKeys(200, 200);
   TestTransaction t = f.Begin();
   const uint64_t before = f.dc->requests();
@@ -362,7 +362,7 @@ TEST_F(StandingScanTest, ShortScansOpenNothing) {
 }
 
 // A scan for update posts its intent only where it has arrived.
-TEST_F(StandingScanTest, AScanForUpdateGathersNothingAhead) {
+TEST_F(ResumableScanTest, AScanForUpdateGathersNothingAhead) {
   LoadKeys(100, 5);
   TestTransaction t10 = f.Begin();
   Operation scan{.limit_bytes = 5 * kRecord, .for_update = true};
@@ -377,7 +377,7 @@ TEST_F(StandingScanTest, AScanForUpdateGathersNothingAhead) {
 }
 
 // A snapshot raises nothing, but reads ahead nevertheless.
-TEST_F(StandingScanTest, Snapshots) {
+TEST_F(ResumableScanTest, Snapshots) {
   LoadKeys(100, 5);
   TestTransaction t = f.BeginSnapshot();
   Operation scan{.direction = Direction::kDescending, .limit_bytes = 5 * kRecord};
@@ -387,7 +387,7 @@ TEST_F(StandingScanTest, Snapshots) {
 }
 
 // R10: no batch of a scan shows own writes made after it was opened, whether their keys were gathered or not.
-TEST_F(StandingScanTest, OwnWritesBehindTheOpening) {
+TEST_F(ResumableScanTest, OwnWritesBehindTheOpening) {
   LoadKeys(100, 10);
   TestTransaction t = f.Begin();
   EXPECT_EQ(t.Put(KeyOf(55), "own"), "ok");

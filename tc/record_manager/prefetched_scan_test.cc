@@ -1,6 +1,6 @@
 // Transactions that are begun ahead for their first scan: what they see, which writers they refuse, and what happens
 // to those that get no answer.
-#include "tc/record_manager/begun_scan.h"
+#include "tc/record_manager/prefetched_scan.h"
 
 #include <atomic>
 #include <memory>
@@ -25,8 +25,8 @@ Operation ScanOf(std::string_view low, std::string_view high) {
 }
 
 // Runs the transaction that was begun for this scan to its end.
-std::string RunBegun(RecordManager& manager, BegunScan& begun, Operation scan) {
-  std::unique_ptr<Transaction> txn = begun.Take();
+std::string RunBegun(RecordManager& manager, PrefetchedScan& begun, Operation scan) {
+  std::unique_ptr<Transaction> txn = begun.TakeTransaction();
   if (txn == nullptr) return "given up";
   std::string text, resume;
   for (bool more = true; more;) {
@@ -48,19 +48,19 @@ std::string RunBegun(RecordManager& manager, BegunScan& begun, Operation scan) {
   return text;
 }
 
-class BegunScanTest : public ::testing::Test {
+class PrefetchedScanTest : public ::testing::Test {
  protected:
-  BegunScanTest() { f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}}); }
-  ~BegunScanTest() override { testing::SetPointHandler(nullptr); }
+  PrefetchedScanTest() { f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}}); }
+  ~PrefetchedScanTest() override { testing::SetPointHandler(nullptr); }
 
-  std::unique_ptr<BegunScan> Begin(const Operation& scan, const TransactionOptions& options = {}) {
+  std::unique_ptr<PrefetchedScan> Begin(const Operation& scan, const TransactionOptions& options = {}) {
     return ahead.BeginScan(options, {&scan, 1});
   }
   void Ask() {
     ASSERT_TRUE(ahead.Start());
     ahead.Finish(EngineFixture::Soon());
   }
-  std::string Run(BegunScan& begun, const Operation& scan) { return RunBegun(*f.manager, begun, scan); }
+  std::string Run(PrefetchedScan& begun, const Operation& scan) { return RunBegun(*f.manager, begun, scan); }
   void Put(std::string_view key, std::string_view value) {
     TestTransaction txn = f.Begin();
     EXPECT_EQ(txn.Put(key, value), "ok");
@@ -71,13 +71,13 @@ class BegunScanTest : public ::testing::Test {
   ReadAhead ahead{*f.engine};
 };
 
-TEST_F(BegunScanTest, FirstBatchesAreAskedForTogetherAndOnce) {
+TEST_F(PrefetchedScanTest, FirstBatchesAreAskedForTogetherAndOnce) {
   const uint64_t before = f.dc->requests();
   const Operation all = ScanOf("", ""), some = ScanOf("b", "d");
   Operation down = ScanOf("", "d");
   down.direction = Direction::kDescending;
   down.limit_records = 2;
-  const std::unique_ptr<BegunScan> first = Begin(all), second = Begin(some), third = Begin(down);
+  const std::unique_ptr<PrefetchedScan> first = Begin(all), second = Begin(some), third = Begin(down);
   ASSERT_TRUE(first != nullptr && second != nullptr && third != nullptr);
   EXPECT_EQ(f.dc->requests(), before);
   Ask();
@@ -91,13 +91,13 @@ TEST_F(BegunScanTest, FirstBatchesAreAskedForTogetherAndOnce) {
   EXPECT_EQ(Run(*first, all), "given up");  // it has ended
 }
 
-TEST_F(BegunScanTest, S4WhatTheTcHasIsGatheredBeforeTheDcIsAsked) {
+TEST_F(PrefetchedScanTest, S4WhatTheTcHasIsGatheredBeforeTheDcIsAsked) {
   Put("b", "1");
   TestTransaction remove = f.Begin();
   EXPECT_EQ(remove.Remove("c"), "ok");
   EXPECT_EQ(remove.Commit(), "ok");
   const Operation all = ScanOf("", "");
-  const std::unique_ptr<BegunScan> begun = Begin(all);
+  const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
   Ask();
   EXPECT_EQ(Run(*begun, all), "a=0 b=1 d=0");
@@ -105,10 +105,10 @@ TEST_F(BegunScanTest, S4WhatTheTcHasIsGatheredBeforeTheDcIsAsked) {
 
 // Updates that commit between the answer and the run are later. If the begun transaction did not count in the
 // low-water, they would be at the DC and gone from the TC.
-TEST_F(BegunScanTest, S1WhatIsBegunCountsUntilItHasEnded) {
+TEST_F(PrefetchedScanTest, S1WhatIsBegunCountsUntilItHasEnded) {
   Put("b", "1");
   const Operation all = ScanOf("", "");
-  const std::unique_ptr<BegunScan> begun = Begin(all);
+  const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
   Ask();
   Put("b", "2");
@@ -119,17 +119,17 @@ TEST_F(BegunScanTest, S1WhatIsBegunCountsUntilItHasEnded) {
 }
 
 // An earlier writer is refused from the beginning on, because it would come between the answer and the run.
-TEST_F(BegunScanTest, R2AnEarlierWriterThatComesLaterIsRefused) {
+TEST_F(PrefetchedScanTest, R2AnEarlierWriterThatComesLaterIsRefused) {
   TestTransaction earlier = f.Begin();
   const Operation all = ScanOf("", "");
-  const std::unique_ptr<BegunScan> begun = Begin(all);
+  const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
   Ask();
   EXPECT_NE(earlier.Put("b", "1"), "ok");
   EXPECT_EQ(Run(*begun, all), "a=0 b=0 c=0 d=0");
 }
 
-TEST_F(BegunScanTest, R8AWriterOnTheWayIsDecidedWhenTheScanComesThere) {
+TEST_F(PrefetchedScanTest, R8AWriterOnTheWayIsDecidedWhenTheScanComesThere) {
   TestTransaction writer = f.Begin();
   EXPECT_EQ(writer.Put("c", "1"), "ok");
   const Operation all = ScanOf("", ""), from_there = ScanOf("c", "");
@@ -137,7 +137,7 @@ TEST_F(BegunScanTest, R8AWriterOnTheWayIsDecidedWhenTheScanComesThere) {
   const uint32_t open = f.active->open_transactions();
   EXPECT_EQ(Begin(from_there), nullptr);
   EXPECT_EQ(f.active->open_transactions(), open);
-  const std::unique_ptr<BegunScan> first = Begin(all), second = Begin(all);
+  const std::unique_ptr<PrefetchedScan> first = Begin(all), second = Begin(all);
   ASSERT_TRUE(first != nullptr && second != nullptr);
   Ask();
   EXPECT_EQ(Run(*first, all), "range-writer");
@@ -145,20 +145,20 @@ TEST_F(BegunScanTest, R8AWriterOnTheWayIsDecidedWhenTheScanComesThere) {
   EXPECT_EQ(Run(*second, all), "a=0 b=0 c=1 d=0");
 }
 
-TEST_F(BegunScanTest, AScanGoesOnBeyondItsFirstAnswer) {
+TEST_F(PrefetchedScanTest, AScanGoesOnBeyondItsFirstAnswer) {
   f.dc->set_scan_records(1);
   f.SetRanges({"c"});
   Put("bb", "1");
   const Operation all = ScanOf("", "");
-  const std::unique_ptr<BegunScan> begun = Begin(all);
+  const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
   Ask();
   EXPECT_EQ(Run(*begun, all), "a=0 b=0 bb=1 c=0 d=0");
 }
 
-TEST_F(BegunScanTest, X3WhatHasNoAnswerHasEnded) {
+TEST_F(PrefetchedScanTest, X3WhatHasNoAnswerHasEnded) {
   const Operation all = ScanOf("", "");
-  const std::unique_ptr<BegunScan> begun = Begin(all);
+  const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
   f.dc->LoseAsked(true);
   ASSERT_TRUE(ahead.Start());
@@ -168,9 +168,9 @@ TEST_F(BegunScanTest, X3WhatHasNoAnswerHasEnded) {
   EXPECT_EQ(Run(*begun, all), "given up");
 }
 
-TEST_F(BegunScanTest, ADcThatIsAwayIsNotWaitedFor) {
+TEST_F(PrefetchedScanTest, ADcThatIsAwayIsNotWaitedFor) {
   const Operation all = ScanOf("", "");
-  const std::unique_ptr<BegunScan> begun = Begin(all);
+  const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
   f.dc->set_error(Status(ErrorCode::kUnavailable, "away"));
   EXPECT_FALSE(ahead.Start());
@@ -179,13 +179,13 @@ TEST_F(BegunScanTest, ADcThatIsAwayIsNotWaitedFor) {
   f.dc->set_error(Status::Ok());
 }
 
-TEST_F(BegunScanTest, WhatIsNotRunHoldsNothing) {
+TEST_F(PrefetchedScanTest, WhatIsNotRunHoldsNothing) {
   const Operation all = ScanOf("", "");
   {
-    const std::unique_ptr<BegunScan> asked = Begin(all);
+    const std::unique_ptr<PrefetchedScan> asked = Begin(all);
     ASSERT_NE(asked, nullptr);
     Ask();
-    const std::unique_ptr<BegunScan> not_asked = Begin(all);
+    const std::unique_ptr<PrefetchedScan> not_asked = Begin(all);
     ASSERT_NE(not_asked, nullptr);
     EXPECT_EQ(f.active->open_transactions(), 2u);
     EXPECT_GT(f.engine->scan_ahead.used(), 0u);
@@ -196,10 +196,10 @@ TEST_F(BegunScanTest, WhatIsNotRunHoldsNothing) {
   EXPECT_EQ(f.engine->scan_ahead.used(), 0u);
 }
 
-TEST_F(BegunScanTest, NotEveryTransactionIsBegun) {
+TEST_F(PrefetchedScanTest, NotEveryTransactionIsBegun) {
   const Operation all = ScanOf("", "");
   const auto refused = [&](const TransactionOptions& options, const std::vector<Operation>& operations) {
-    const std::unique_ptr<BegunScan> begun = ahead.BeginScan(options, operations);
+    const std::unique_ptr<PrefetchedScan> begun = ahead.BeginScan(options, operations);
     return begun == nullptr && f.active->open_transactions() == 0;
   };
   TransactionOptions snapshot;
@@ -230,10 +230,10 @@ TEST_F(BegunScanTest, NotEveryTransactionIsBegun) {
   EXPECT_FALSE(refused({}, {all, {.kind = OperationKind::kGet, .table = kTable, .key = "a"}, all}));
 }
 
-TEST_F(BegunScanTest, NoMoreThanFitsIsBegunAtOnce) {
+TEST_F(PrefetchedScanTest, NoMoreThanFitsIsBegunAtOnce) {
   const Operation all = ScanOf("", "");
-  std::vector<std::unique_ptr<BegunScan>> begun;
-  for (size_t i = 0; i < ReadAhead::kMostScans; ++i) {
+  std::vector<std::unique_ptr<PrefetchedScan>> begun;
+  for (size_t i = 0; i < ReadAhead::kMaxScans; ++i) {
     begun.push_back(Begin(all));
     ASSERT_NE(begun.back(), nullptr);
   }
@@ -244,7 +244,7 @@ TEST_F(BegunScanTest, NoMoreThanFitsIsBegunAtOnce) {
 
 // Writers move amounts from key to key. Scanners begin several scans at once and run them later, while the DC applies
 // what it may. Every sum is the same.
-TEST(BegunScanStressTest, EveryScanSeesOneMoment) {
+TEST(PrefetchedScanStressTest, EveryScanSeesOneMoment) {
   constexpr int kKeys = 40, kScans = 400;
   EngineFixture f;
   std::vector<std::pair<std::string, std::string>> load;
@@ -286,12 +286,12 @@ TEST(BegunScanStressTest, EveryScanSeesOneMoment) {
       ReadAhead ahead(*f.engine);
       const Operation all = ScanOf("k", "l");
       while (scanned.load() < kScans) {
-        std::vector<std::unique_ptr<BegunScan>> begun;
+        std::vector<std::unique_ptr<PrefetchedScan>> begun;
         for (int i = 0; i < 4; ++i) begun.push_back(ahead.BeginScan(EngineFixture::Buffered(), {&all, 1}));
         if (!ahead.Start()) continue;
         ahead.Finish(EngineFixture::Soon());
-        for (const std::unique_ptr<BegunScan>& scan : begun) {
-          std::unique_ptr<Transaction> txn = scan == nullptr ? nullptr : scan->Take();
+        for (const std::unique_ptr<PrefetchedScan>& scan : begun) {
+          std::unique_ptr<Transaction> txn = scan == nullptr ? nullptr : scan->TakeTransaction();
           if (txn == nullptr) continue;
           OperationResult result;
           if (!f.manager->Scan(*txn, all, &result, EngineFixture::Soon()).ok()) {

@@ -1,23 +1,23 @@
-// StandingScan: the state that a scan keeps from one batch to the next: its position, the keys gathered ahead, and
+// ResumableScan: the state that a scan keeps from one batch to the next: its position, the keys gathered ahead, and
 // the DC's bulk scan.
 //
-// A client asks for each batch with the resume key of the one before. If the transaction has a standing scan at that
-//   key, with the same range, direction and scan sequence, the batch continues it. Otherwise the batch begins a scan
-//   of its own. So this state saves work and decides nothing: a request that is repeated, or that skips a part, is
+// A client asks for each batch with the resume key of the one before. If the transaction has a resumable scan at
+//   that key, with the same range, direction and scan sequence, the batch continues it. Otherwise the batch begins a
+//   scan of its own. So this state saves work and decides nothing: a request that is repeated, or that skips a part, is
 //   answered correctly without it.
 // S4: the TC has raised, looked and gathered up to `bound`, and grants the DC no more. `keys` has the gathered keys
 //   of the part that is not delivered yet: copies, at most kMaxKeysAhead.
-// A batch that is asked for a second time begins a scan of its own. The standing scan that had answered it is further
-//   on, and no request will continue it. So it ends then, and does not hold a stream of the DC any longer.
+// A batch that is asked for a second time begins a scan of its own. The resumable scan that had answered it is
+//   further on, and no request will continue it. So it ends then, and does not hold a stream of the DC any longer.
 // A scan is kept if its batch ended because it was full of bytes. A scan that has reached its limit of records is
 //   probably over.
-// Bounds: a transaction has at most kMaxStanding standing scans, and drops the least recently used one. Each holds at
-//   most one answer of the DC, its keys, and the bytes granted to the DC, which ScanAheadBudget bounds for all scans
-//   together. All end with the transaction. The bulk scan of one that is not used for some seconds ends earlier
-//   (RecordManager::RestScans), and is opened again when it is wanted.
+// Bounds: a transaction has at most kMaxResumable resumable scans, and drops the least recently used one. Each holds
+//   at most one answer of the DC, its keys, and the bytes granted to the DC, which ScanAheadBudget bounds for all
+//   scans together. All end with the transaction. The bulk scan of one that is not used for some seconds ends earlier
+//   (RecordManager::EndIdleStreams), and is opened again when it is wanted.
 // Thread-safety: as its transaction. Ownership: its transaction owns it.
-#ifndef TC_RECORD_MANAGER_STANDING_SCAN_H_
-#define TC_RECORD_MANAGER_STANDING_SCAN_H_
+#ifndef TC_RECORD_MANAGER_RESUMABLE_SCAN_H_
+#define TC_RECORD_MANAGER_RESUMABLE_SCAN_H_
 
 #include <cstdint>
 #include <deque>
@@ -51,18 +51,18 @@ struct GatheredKey {
   std::string_view value;
   Lsn place;  // for kInLog, as value_bytes
   uint32_t value_bytes = 0;
-  DataRequest* again = nullptr;
+  DataRequest* reask = nullptr;
 };
 
-struct StandingScan {
-  static constexpr size_t kMaxStanding = 4;
+struct ResumableScan {
+  static constexpr size_t kMaxResumable = 4;
   static constexpr size_t kMaxKeysAhead = 4096;
   static constexpr size_t kMaxStretchesAhead = 1024;
-  static constexpr size_t kMostKept = 256;  // keys
-  static constexpr size_t kMostKeptBytes = 4 * ByteArena::kChunk;
+  static constexpr size_t kMaxReusedKeyCapacity = 256;  // keys
+  static constexpr size_t kMaxReusedBytes = 4 * ByteArena::kChunk;
 
   // Returns whether `scan` asks for the next batch of this scan.
-  bool GoesOnWith(const Operation& scan) const {
+  bool ContinuesWith(const Operation& scan) const {
     return scan.scan_sequence == own_below && scan.table == table && scan.direction == direction &&
            scan.for_update == for_update && scan.low == low && scan.high == high;
   }
@@ -76,42 +76,42 @@ struct StandingScan {
   }
 
   // Returns whether this scan was begun ahead for `scan`.
-  bool BegunFor(const Operation& scan) const {
+  bool PrefetchedFor(const Operation& scan) const {
     return scan.scan_sequence == 0 && scan.table == table && scan.direction == direction &&
            scan.for_update == for_update && scan.low == low && scan.high == high;
   }
 
   // Returns whether its memory may be used for another scan, once it has ended: it had no stream, and is small.
-  bool MayBeginAnew() const {
-    return stream == nullptr && !flow && keys.capacity() <= kMostKept &&
-           key_bytes.capacity() + values.capacity() <= kMostKeptBytes;
+  bool IsReusable() const {
+    return stream == nullptr && !flow && keys.capacity() <= kMaxReusedKeyCapacity &&
+           key_bytes.capacity() + values.capacity() <= kMaxReusedBytes;
   }
   // Resets it as if just constructed, but keeps memory and estimate. The scan that takes it sets the rest. REQUIRES:
-  // MayBeginAnew().
-  void BeginAnew() {
+  // IsReusable().
+  void Reset() {
     last_from.clear();
     gathered = false;
     bound.clear();
-    ForgetKeys();
+    ClearKeys();
     values.Clear();
     answer.reset();
-    first.reset();
+    first_request.reset();
     spare = RecordBatch();
     permit.Release();
     share.Release();
-    ends.clear();
-    ends_passed = records_taken = 0;
-    used = stream_again_at = MonotonicTime{};
+    stretch_ends.clear();
+    stretches_passed = records_taken = 0;
+    last_used = no_stream_before = MonotonicTime{};
   }
 
   // Drops all keys.
-  void ForgetKeys() {
+  void ClearKeys() {
     keys.clear();
     key_bytes.Clear();
     next_key = 0;
   }
   // Drops the merged keys.
-  void ForgetMergedKeys() {
+  void DropMergedKeys() {
     keys.erase(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(next_key));
     next_key = 0;
     ByteArena moved;
@@ -155,9 +155,9 @@ struct StandingScan {
     std::string covered;
   };
   std::optional<Answer> answer;
-  // For a scan that was begun ahead (begun_scan.h): its request and, when it is run, the answer. Until then `share`
-  // is charged for both.
-  std::unique_ptr<DataRequest> first;
+  // For a scan that was begun ahead (prefetched_scan.h): its request and, when it is run, the answer. Until then
+  // `share` is charged for both.
+  std::unique_ptr<DataRequest> first_request;
   RecordBatch spare;  // empty; the buffer of an answer that was copied, for the next one
 
   // Used from the second batch on.
@@ -165,14 +165,14 @@ struct StandingScan {
   std::unique_ptr<ScanStream> stream;
   std::optional<ScanFlow> flow;
   ScanAheadShare share;
-  std::deque<std::string> ends;  // far ends of the stretches gathered and not passed
-  uint64_t ends_passed = 0;
+  std::deque<std::string> stretch_ends;  // far ends of the stretches gathered and not passed
+  uint64_t stretches_passed = 0;
   uint64_t records_taken = 0;
 
-  MonotonicTime used{};
-  MonotonicTime stream_again_at{};  // the DC had no thread for a stream; no request for one before
+  MonotonicTime last_used{};
+  MonotonicTime no_stream_before{};  // the DC had no thread for a stream; no request for one before
 };
 
 }  // namespace deut::tc
 
-#endif  // TC_RECORD_MANAGER_STANDING_SCAN_H_
+#endif  // TC_RECORD_MANAGER_RESUMABLE_SCAN_H_
