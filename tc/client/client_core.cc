@@ -131,7 +131,7 @@ Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& opti
       return answer;
     }
     if (!asked) results->clear();  // those of an earlier call
-    return SettleOneShot(
+    return ResolveOneShotOutcome(
         {.options = &options, .operations = operations, .results = results, .answer = std::move(answer)},
         TransactionName{}, deadline);
   }
@@ -145,20 +145,21 @@ Result<CommitAnswer> ClientCore::OneShotOnSession(const TransactionOptions& opti
     return answer;
   }
   if (!asked) results->clear();  // those of an earlier call
-  return SettleOneShot({.options = &options, .operations = operations, .results = results, .answer = std::move(answer)},
-                       named.name, deadline);
+  return ResolveOneShotOutcome(
+      {.options = &options, .operations = operations, .results = results, .answer = std::move(answer)}, named.name,
+      deadline);
 }
 
-Result<CommitAnswer> ClientCore::SettleOneShot(const OneShotTransaction& transaction, const TransactionName& name,
-                                               Deadline deadline) {
+Result<CommitAnswer> ClientCore::ResolveOneShotOutcome(const OneShotTransaction& transaction,
+                                                       const TransactionName& name, Deadline deadline) {
   if (transaction.answer.status() != ErrorCode::kOutcomeUnknown) return transaction.answer;
   const Status lost = transaction.answer.status();
-  Result<CommitAnswer> answer = Settle(name, lost, deadline);
+  Result<CommitAnswer> answer = AskForOutcome(name, lost, deadline);
   if (!answer.ok()) return answer;
   // The transaction has committed, so every operation has succeeded. But their results were in the answer that is
   // lost.
   for (const Operation& operation : transaction.operations) {
-    if (!Tells(operation)) continue;
+    if (!HasResult(operation)) continue;
     return DEUT_ERROR(kOutcomeUnknown, "committed at ", answer->timestamp.value,
                       ", but the results of its operations are lost: ", lost.message());
   }
@@ -181,7 +182,7 @@ Result<CommitAnswer> ClientCore::ExecuteOneShot(const TransactionOptions& option
   OneShotTransaction transaction{.options = &named, .operations = operations, .results = results};
   if (!channel_->Execute(absl::MakeSpan(&transaction, 1), deadline))
     return OneShotOnSession(options, operations, results, deadline);
-  return SettleOneShot(transaction, named.name, deadline);
+  return ResolveOneShotOutcome(transaction, named.name, deadline);
 }
 
 void ClientCore::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, Deadline deadline) {
@@ -202,7 +203,7 @@ void ClientCore::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, De
   for (size_t i = 0, next = 0; i < transactions.size(); ++i) {
     OneShotTransaction& transaction = transactions[i];
     if (next < places.size() && places[next] == i) {
-      transaction.answer = SettleOneShot(sent[next], sent[next].options->name, deadline);
+      transaction.answer = ResolveOneShotOutcome(sent[next], sent[next].options->name, deadline);
       ++next;
     } else {
       transaction.answer =
@@ -211,7 +212,7 @@ void ClientCore::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, De
   }
 }
 
-Result<CommitAnswer> ClientCore::Settle(const TransactionName& name, const Status& lost, Deadline deadline) {
+Result<CommitAnswer> ClientCore::AskForOutcome(const TransactionName& name, const Status& lost, Deadline deadline) {
   if (!name.id.given()) return lost;
   Random random(runtime_.RandomSeed());
   Status failed = lost;
@@ -241,8 +242,8 @@ Result<CommitAnswer> ClientCore::Settle(const TransactionName& name, const Statu
 }
 
 void ClientCore::Release(std::unique_ptr<ClientSession> session, const Status& last) {
-  if (session == nullptr || !(last == ErrorCode::kAborted || LeavesOpen(last))) return;
-  session->ForgetLargeAnswers();
+  if (session == nullptr || !(last == ErrorCode::kAborted || KeepsTransactionOpen(last))) return;
+  session->FreeLargeAnswers();
   pool_.Return(std::move(session));
 }
 

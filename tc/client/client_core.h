@@ -22,13 +22,13 @@
 namespace deut {
 
 // Returns whether an operation that ends with this status leaves its transaction open (TransactionSession::Execute).
-inline bool LeavesOpen(const Status& status) {
+inline bool KeepsTransactionOpen(const Status& status) {
   return status.ok() || status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound ||
          status == ErrorCode::kInvalidArgument || status == ErrorCode::kConditionFailed;
 }
 
 // Returns whether a successful operation has a result beside its status.
-inline bool Tells(const Operation& operation) {
+inline bool HasResult(const Operation& operation) {
   switch (operation.kind) {
     case OperationKind::kPut:
     case OperationKind::kInsert:
@@ -84,7 +84,7 @@ class ClientCore {
   // Finds out the outcome of a transaction whose commit ended with `lost` (OUTCOME_UNKNOWN). It asks until it gets an
   // answer or the time is up. OK: committed. UNAVAILABLE: it is not committed, and never will be. Otherwise returns
   // `lost`, with the reason why the outcome is not known.
-  Result<CommitAnswer> Settle(const TransactionName& name, const Status& lost, Deadline deadline);
+  Result<CommitAnswer> AskForOutcome(const TransactionName& name, const Status& lost, Deadline deadline);
 
   // Takes back a session whose last transaction ended with `last`. The session is kept if that was an outcome, and
   // closed if it was a failure.
@@ -107,8 +107,8 @@ class ClientCore {
                                         std::vector<OperationResult>* results, Deadline deadline);
   // Returns the transaction's answer. If that is OUTCOME_UNKNOWN, it first asks for the outcome by the transaction's
   // name.
-  Result<CommitAnswer> SettleOneShot(const OneShotTransaction& transaction, const TransactionName& name,
-                                     Deadline deadline);
+  Result<CommitAnswer> ResolveOneShotOutcome(const OneShotTransaction& transaction, const TransactionName& name,
+                                             Deadline deadline);
 
   TransactionService* const service_;
   OneShotChannel* const channel_;

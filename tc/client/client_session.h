@@ -15,15 +15,15 @@
 namespace deut {
 
 // The most bytes that an idle session keeps of each kind of answers.
-constexpr size_t kMostIdleAnswerBytes = 512 << 10;
+constexpr size_t kMaxIdleAnswerBytes = 512 << 10;
 
 struct ClientSession {
   explicit ClientSession(std::unique_ptr<TransactionSession> made) : calls(std::move(made)) {}
 
   // Called before the session goes into the pool.
-  void ForgetLargeAnswers() {
-    ForgetIfLarge(&results);
-    ForgetIfLarge(&batch);
+  void FreeLargeAnswers() {
+    FreeIfLarge(&results);
+    FreeIfLarge(&batch);
   }
 
   std::unique_ptr<TransactionSession> calls;
@@ -34,11 +34,11 @@ struct ClientSession {
   uint64_t names_left = 0;
 
  private:
-  static void ForgetIfLarge(std::vector<OperationResult>* answers) {
+  static void FreeIfLarge(std::vector<OperationResult>* answers) {
     if (answers->capacity() == 0) return;
     size_t bytes = answers->capacity() * sizeof(OperationResult);
     for (const OperationResult& answer : *answers) bytes += answer.records.bytes().capacity();
-    if (bytes > kMostIdleAnswerBytes) std::vector<OperationResult>().swap(*answers);
+    if (bytes > kMaxIdleAnswerBytes) std::vector<OperationResult>().swap(*answers);
   }
 };
 

@@ -41,13 +41,13 @@ size_t OneShot::Change(OperationKind kind, TableId table, std::string_view key, 
 }
 
 size_t OneShot::Scan(TableId table, const ScanOptions& scan) {
-  constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+  constexpr uint64_t kMaxRecords = std::numeric_limits<uint32_t>::max();
   uint64_t bytes = std::clamp(scan.batch_bytes, 1U, kMaxScanBytes);
   if (scan.limit_bytes != 0) bytes = std::min(bytes, scan.limit_bytes);
   return Add({.kind = OperationKind::kScan,
               .table = table,
               .direction = scan.direction,
-              .limit_records = static_cast<uint32_t>(std::min(scan.limit_records, kMost)),
+              .limit_records = static_cast<uint32_t>(std::min(scan.limit_records, kMaxRecords)),
               .limit_bytes = static_cast<uint32_t>(bytes)},
              scan.low, scan.high);
 }

@@ -11,7 +11,7 @@ namespace deut {
 namespace {
 
 // The most batches in a row that are not fetched ahead after failures.
-constexpr uint32_t kMostNotAhead = 63;
+constexpr uint32_t kMaxPrefetchBackoff = 63;
 
 Operation BatchOf(TableId table, const ScanOptions& scan, uint64_t records_before, uint64_t bytes_before) {
   uint64_t batch_bytes = std::clamp(scan.batch_bytes, 1U, kMaxScanBytes);
@@ -71,13 +71,14 @@ Operation Scanner::NextBatch() const {
 
 bool Scanner::Fetch() {
   const bool first = std::exchange(first_, false);
-  const uint64_t ahead = std::exchange(ahead_, 0);
-  if (transaction_->TakeAhead(ahead, &results_, &status_, call_)) {
-    missed_ahead_ = 0;
+  const uint64_t ahead = std::exchange(prefetched_batch_, 0);
+  if (transaction_->UsePrefetchedBatch(ahead, &results_, &status_, call_)) {
+    prefetch_backoff_ = 0;
   } else {
     // A fetch ahead that fails has mostly met a conflict. Backs off, so that a scan behind a slow writer does not ask
     // for every batch twice.
-    if (ahead != 0) not_ahead_ = missed_ahead_ = std::min(2 * missed_ahead_ + 1, kMostNotAhead);
+    if (ahead != 0)
+      prefetch_backoff_left_ = prefetch_backoff_ = std::min(2 * prefetch_backoff_ + 1, kMaxPrefetchBackoff);
     const Operation operation = NextBatch();
     if (first) results_ = transaction_->TakeBatchMemory();
     status_ = transaction_->Execute(absl::MakeConstSpan(&operation, 1), &results_, call_);
@@ -87,18 +88,18 @@ bool Scanner::Fetch() {
     results_.clear();
     return false;
   }
-  return Take(first);
+  return AcceptBatch(first);
 }
 
 bool Scanner::BeginWith(std::vector<OperationResult> batch) {
   first_ = false;
   results_ = std::move(batch);
-  if (!Take(/*first=*/true)) return false;
+  if (!AcceptBatch(/*first=*/true)) return false;
   iterator_.emplace(results_[0].records);
   return iterator_->Valid() || NextBatchOrEnd();
 }
 
-bool Scanner::Take(bool first) {
+bool Scanner::AcceptBatch(bool first) {
   OperationResult& result = results_[0];
   scan_sequence_ = result.scan_sequence;
   records_ += result.records.size();
@@ -116,10 +117,10 @@ bool Scanner::Take(bool first) {
     return false;
   }
   bound = result.resume;
-  if (not_ahead_ != 0) {
-    --not_ahead_;
+  if (prefetch_backoff_left_ != 0) {
+    --prefetch_backoff_left_;
   } else if (!first && options_.fetch_ahead && options_.batch_bytes <= kMaxBatchAhead && MayFetch()) {
-    ahead_ = transaction_->SendAhead(NextBatch(), call_);
+    prefetched_batch_ = transaction_->PrefetchBatch(NextBatch(), call_);
   }
   return true;
 }

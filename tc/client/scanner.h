@@ -73,7 +73,7 @@ class Scanner {
   bool NextBatchOrEnd();
   bool Fetch();
   // Takes the answer in results_ as the next batch.
-  bool Take(bool first);
+  bool AcceptBatch(bool first);
   Operation NextBatch() const;
 
   TransactionState* transaction_;
@@ -82,12 +82,12 @@ class Scanner {
   CallOptions call_;
   std::vector<OperationResult> results_;  // one: the batch that is being shown
   std::optional<RecordBatch::Iterator> iterator_;
-  uint64_t ahead_ = 0;  // number of the next batch if it was sent for, else 0
-  uint32_t missed_ahead_ =
+  uint64_t prefetched_batch_ = 0;  // number of the next batch if it was prefetched, else 0
+  uint32_t prefetch_backoff_ =
       0;  // back-off: this many batches are not fetched ahead after a failure; it doubles with each failure in a row
-  uint32_t not_ahead_ = 0;      // those of them that are still to come
-  uint32_t scan_sequence_ = 0;  // from the first batch: decides which own writes the scan sees
-  uint64_t records_ = 0;        // received so far
+  uint32_t prefetch_backoff_left_ = 0;  // those of them that are still to come
+  uint32_t scan_sequence_ = 0;          // from the first batch: decides which own writes the scan sees
+  uint64_t records_ = 0;                // received so far
   uint64_t bytes_ = 0;
   bool first_ = true;  // no batch was asked for yet
   bool complete_ = false;

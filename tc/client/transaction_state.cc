@@ -7,18 +7,18 @@ namespace deut {
 namespace {
 
 // A batch takes a round trip, and the time that the data component needs for it.
-constexpr Duration kAheadPatience = seconds(2);
-constexpr Duration kAbortPatience = milliseconds(500);
+constexpr Duration kPrefetchTimeout = seconds(2);
+constexpr Duration kAbortTimeout = milliseconds(500);
 
 }  // namespace
 
-TransactionState::TransactionState(ClientCore* core, ClientCore::Begun begun, Deadline limit, WrittenKeys* trail)
+TransactionState::TransactionState(ClientCore* core, ClientCore::Begun begun, Deadline limit, WrittenKeys* written_keys)
     : core_(core),
       session_(std::move(begun.session)),
       timestamp_(begun.timestamp),
       name_(begun.name),
       limit_(limit),
-      trail_(trail) {
+      written_keys_(written_keys) {
   results = std::move(session_->results);
   batch_memory_ = std::move(session_->batch);
 }
@@ -48,7 +48,7 @@ void TransactionState::End(Phase phase, const Status& status) {
   session_.reset();
 }
 
-void TransactionState::GiveMemoryBack() {
+void TransactionState::ReturnSessionMemory() {
   if (session_ == nullptr) return;
   session_->results = std::move(results);
   session_->batch = std::move(batch_memory_);
@@ -56,18 +56,18 @@ void TransactionState::GiveMemoryBack() {
 
 Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<OperationResult>* answers,
                                  const CallOptions& call) {
-  Settle(call);
+  AwaitPrefetch(call);
   if (!open()) {
     answers->clear();
     return Ended();
   }
-  if (trail_ != nullptr) {
+  if (written_keys_ != nullptr) {
     for (const Operation& operation : batch) {
-      if (WritesItsKey(operation)) trail_->Add(operation.table, operation.key);
+      if (WritesItsKey(operation)) written_keys_->Add(operation.table, operation.key);
     }
   }
   Status status = session_->calls->Execute(batch, answers, core_->DeadlineFor(call, limit_));
-  if (!LeavesOpen(status)) {
+  if (!KeepsTransactionOpen(status)) {
     End(Phase::kEnded, status);
   } else if (status.ok() && answers->size() != batch.size()) {
     // If a peer's answer does not fit the request, it is not trusted with the rest.
@@ -77,62 +77,62 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
   return status;
 }
 
-uint64_t TransactionState::SendAhead(const Operation& scan, const CallOptions& call) {
+uint64_t TransactionState::PrefetchBatch(const Operation& scan, const CallOptions& call) {
   // While two scans alternate the first one keeps its place. A scan that was given up loses it.
-  constexpr uint32_t kPatience = 2;
-  if (!open() || (ahead_.number != 0 && ahead_.passed_over++ < kPatience)) return 0;
-  Settle(call);
+  constexpr uint32_t kMaxPassedOver = 2;
+  if (!open() || (prefetch_.number != 0 && prefetch_.passed_over++ < kMaxPassedOver)) return 0;
+  AwaitPrefetch(call);
   if (!open()) return 0;
-  ahead_ = Ahead();
-  ahead_.low = scan.low;
-  ahead_.high = scan.high;
-  ahead_.scan = scan;
-  ahead_.scan.low = ahead_.low;
-  ahead_.scan.high = ahead_.high;
-  ahead_.scan.ahead = true;
+  prefetch_ = Prefetch();
+  prefetch_.low = scan.low;
+  prefetch_.high = scan.high;
+  prefetch_.scan = scan;
+  prefetch_.scan.low = prefetch_.low;
+  prefetch_.scan.high = prefetch_.high;
+  prefetch_.scan.ahead = true;
   // Later requests of this session wait for the batch, so it is given up early. A scanner that needs it asks again,
   // with the time of a whole call.
   const Deadline deadline =
-      std::min<Deadline>(core_->DeadlineFor(call, limit_), core_->runtime().Now() + kAheadPatience);
-  ahead_.on_its_way = session_->calls->SendAhead(absl::MakeConstSpan(&ahead_.scan, 1), deadline);
-  if (ahead_.on_its_way) ahead_.number = ++sent_ahead_;
-  return ahead_.number;
+      std::min<Deadline>(core_->DeadlineFor(call, limit_), core_->runtime().Now() + kPrefetchTimeout);
+  prefetch_.in_flight = session_->calls->SendAhead(absl::MakeConstSpan(&prefetch_.scan, 1), deadline);
+  if (prefetch_.in_flight) prefetch_.number = ++prefetches_sent_;
+  return prefetch_.number;
 }
 
-bool TransactionState::TakeAhead(uint64_t number, std::vector<OperationResult>* answers, Status* status,
-                                 const CallOptions& call) {
-  if (number == 0 || number != ahead_.number) return false;
-  Settle(call);
-  ahead_.number = 0;
-  if (open() && ahead_.status.ok() && !ahead_.results[0].status.ok()) return false;
-  *status = open() ? std::move(ahead_.status) : Ended();
-  *answers = std::move(ahead_.results);
+bool TransactionState::UsePrefetchedBatch(uint64_t number, std::vector<OperationResult>* answers, Status* status,
+                                          const CallOptions& call) {
+  if (number == 0 || number != prefetch_.number) return false;
+  AwaitPrefetch(call);
+  prefetch_.number = 0;
+  if (open() && prefetch_.status.ok() && !prefetch_.results[0].status.ok()) return false;
+  *status = open() ? std::move(prefetch_.status) : Ended();
+  *answers = std::move(prefetch_.results);
   return true;
 }
 
-void TransactionState::Settle(Deadline deadline) {
-  if (!ahead_.on_its_way || !open()) return;
-  ahead_.on_its_way = false;
-  ahead_.status = session_->calls->TakeAhead(&ahead_.results, deadline);
-  if (ahead_.status.ok() && ahead_.results.size() != 1) {
-    ahead_.status = DEUT_ERROR(kInternal, "asked for a batch of a scan, got ", ahead_.results.size(), " results");
-    End(Phase::kEnded, ahead_.status);
-  } else if (!LeavesOpen(ahead_.status)) {
-    End(Phase::kEnded, ahead_.status);
+void TransactionState::AwaitPrefetch(Deadline deadline) {
+  if (!prefetch_.in_flight || !open()) return;
+  prefetch_.in_flight = false;
+  prefetch_.status = session_->calls->TakeAhead(&prefetch_.results, deadline);
+  if (prefetch_.status.ok() && prefetch_.results.size() != 1) {
+    prefetch_.status = DEUT_ERROR(kInternal, "asked for a batch of a scan, got ", prefetch_.results.size(), " results");
+    End(Phase::kEnded, prefetch_.status);
+  } else if (!KeepsTransactionOpen(prefetch_.status)) {
+    End(Phase::kEnded, prefetch_.status);
   }
 }
 
 Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
-  Settle(call);
+  AwaitPrefetch(call);
   if (!open()) return Ended();
   const Deadline deadline = core_->DeadlineFor(call, limit_);
   Result<CommitAnswer> answer = session_->calls->Commit(deadline);
   if (answer.status() == ErrorCode::kOutcomeUnknown) {
     session_.reset();  // an answer that it still carries is nobody's
-    answer = core_->Settle(name_, answer.status(), deadline);
+    answer = core_->AskForOutcome(name_, answer.status(), deadline);
   }
   if (answer.ok()) {
-    GiveMemoryBack();
+    ReturnSessionMemory();
     End(Phase::kCommitted, Status());
   } else {
     End(Phase::kEnded, answer.status());
@@ -146,7 +146,7 @@ Status TransactionState::Abort() {
   // The session answers the abort after the batch that was sent for, and the caller expects its writes to be gone
   // when Abort returns. If the batch does not come soon, and before the transaction's limit, the session is closed.
   // That aborts as soon as the other side sees it.
-  Settle(std::min<Deadline>(limit_, core_->runtime().Now() + kAbortPatience));
+  AwaitPrefetch(std::min<Deadline>(limit_, core_->runtime().Now() + kAbortTimeout));
   if (!open()) {
     phase_ = Phase::kAborted;
     status_ = Status();
@@ -155,7 +155,7 @@ Status TransactionState::Abort() {
   const Status status = session_->calls->Abort();
   if (!status.ok()) session_.reset();  // closing it aborts
   phase_ = Phase::kAborted;
-  GiveMemoryBack();
+  ReturnSessionMemory();
   core_->Release(std::move(session_), Status());
   session_.reset();
   return Status();

@@ -24,8 +24,8 @@ namespace deut {
 
 class TransactionState {
  public:
-  // `limit`: no call goes beyond it. `trail`, if not null, collects the keys that are written.
-  TransactionState(ClientCore* core, ClientCore::Begun begun, Deadline limit, WrittenKeys* trail);
+  // `limit`: no call goes beyond it. `written_keys`, if not null, collects the keys that are written.
+  TransactionState(ClientCore* core, ClientCore::Begun begun, Deadline limit, WrittenKeys* written_keys);
   ~TransactionState();
   TransactionState(const TransactionState&) = delete;
   TransactionState& operator=(const TransactionState&) = delete;
@@ -37,13 +37,14 @@ class TransactionState {
 
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  const CallOptions& call);
-  // Sends for the next batch of a scan, and returns the number by which TakeAhead takes it; 0: nothing was sent. Only
-  // one batch at a time is ahead. A batch that is not taken for long is replaced by another scan's. If it fails that
-  // does not concern the transaction (Operation::ahead).
-  uint64_t SendAhead(const Operation& scan, const CallOptions& call);
-  // Takes the batch that was sent for under this number, as by Execute. Returns false if there is none any more, or
-  // if it has failed. The caller must then ask for it.
-  bool TakeAhead(uint64_t number, std::vector<OperationResult>* answers, Status* status, const CallOptions& call);
+  // Asks for the next batch of a scan, and returns the number by which UsePrefetchedBatch gets it; 0: nothing was
+  // sent. Only one batch at a time is prefetched. A batch that is not used for long is replaced by another scan's. A
+  // batch that fails does not concern the transaction (Operation::ahead).
+  uint64_t PrefetchBatch(const Operation& scan, const CallOptions& call);
+  // Takes the prefetched batch of this number, as by Execute. Returns false if there is none any more, or if it has
+  // failed. The caller must then ask for it.
+  bool UsePrefetchedBatch(uint64_t number, std::vector<OperationResult>* answers, Status* status,
+                          const CallOptions& call);
   Result<CommitAnswer> Commit(const CallOptions& call);
   Status Abort();
 
@@ -60,9 +61,9 @@ class TransactionState {
   enum class Phase : uint8_t { kOpen, kCommitted, kAborted, kEnded };
 
   // A batch that is in flight, or has arrived and was not taken yet.
-  struct Ahead {
+  struct Prefetch {
     uint64_t number = 0;  // 0: none
-    bool on_its_way = false;
+    bool in_flight = false;
     uint32_t passed_over = 0;
     std::string low, high;  // texts that `scan` points to
     Operation scan;
@@ -72,27 +73,27 @@ class TransactionState {
 
   // Waits until the deadline for the batch that was sent for. All other requests of the session come after it. If the
   // session or the transaction fails, the transaction ends.
-  void Settle(Deadline deadline);
-  void Settle(const CallOptions& call) {
-    if (ahead_.on_its_way) Settle(core_->DeadlineFor(call, limit_));
+  void AwaitPrefetch(Deadline deadline);
+  void AwaitPrefetch(const CallOptions& call) {
+    if (prefetch_.in_flight) AwaitPrefetch(core_->DeadlineFor(call, limit_));
   }
   // The error for an operation after the end.
   Status Ended() const;
   void End(Phase phase, const Status& status);
   // Gives the session its memory back. REQUIRES: no caller looks at answers any more.
-  void GiveMemoryBack();
+  void ReturnSessionMemory();
 
   ClientCore* const core_;
   std::unique_ptr<ClientSession> session_;
   const Timestamp timestamp_;
   const TransactionName name_;
   const Deadline limit_;
-  WrittenKeys* const trail_;
+  WrittenKeys* const written_keys_;
   Phase phase_ = Phase::kOpen;
   Status status_;
   std::vector<OperationResult> batch_memory_;
-  Ahead ahead_;
-  uint64_t sent_ahead_ = 0;
+  Prefetch prefetch_;
+  uint64_t prefetches_sent_ = 0;
 };
 
 }  // namespace deut

@@ -7,10 +7,10 @@ namespace deut::tc {
 Status OverBudget(const Engine& engine) {
   const ActiveTransactions::Oldest oldest = engine.active.held_back_by();
   const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(engine.runtime.Now() - oldest.since);
-  return DEUT_ERROR(kResourceExhausted, "what is kept of updates that the data component has yet to apply takes ",
+  return DEUT_ERROR(kResourceExhausted, "updates that the data component has not applied yet take ",
                     PinnedBytes(engine), " bytes of a budget of ", engine.version_budget_bytes,
-                    " (--version_budget), and large transactions have ", engine.bulk->held(),
-                    " bytes beside it. Nothing that was committed after transaction ", oldest.timestamp.value,
+                    " (--version_budget), and large transactions hold another ", engine.bulk->held(),
+                    " bytes. Nothing that was committed after transaction ", oldest.timestamp.value,
                     " can be applied while that is open; it has been the oldest one for ", held.count(),
                     " ms. The data component has applied everything to log position ", engine.dc.applied().commit.value,
                     " of ", engine.log.tail().value)

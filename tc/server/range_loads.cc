@@ -56,12 +56,12 @@ void RangeLoads::Measure(const RangeMap& map, MonotonicTime now) {
   const auto part_of = [&](Duration time) {
     return 1 - std::exp(-passed / std::chrono::duration<double>(time).count());
   };
-  const double rise = part_of(kRise), fall = part_of(kFall);
+  const double rise = part_of(kRiseTime), fall = part_of(kFallTime);
   for (size_t i = 0; i < loads_.size(); ++i) {
     const Seen is{.posted = map.at(i).posted(), .conflicts = map.at(i).conflicts()};
     const Seen was = std::exchange(seen_[i], is);
     posted_ += is.posted - was.posted;
-    const uint64_t updates = is.posted - was.posted + kConflict * (is.conflicts - was.conflicts);
+    const uint64_t updates = is.posted - was.posted + kUpdatesPerConflict * (is.conflicts - was.conflicts);
     const double change = static_cast<double>(updates) / passed - loads_[i].updates;
     loads_[i].updates += change * (change > 0 ? rise : fall);
   }

@@ -3,8 +3,8 @@
 // Records come from the DC's Partition, which cuts the table into pieces of about equal numbers of records. The
 //   ranges that a piece overlaps get equal shares of its records. Between two answers of the DC a split divides the
 //   known records equally, and a merge adds them up.
-// Updates are the postings made in the range since the last measurement; a conflict counts as kConflict of them. They
-//   are smoothed: quick to rise, slow to fall.
+// Updates are the postings made in the range since the last measurement; a conflict counts as kUpdatesPerConflict of
+//   them. They are smoothed: quick to rise, slow to fall.
 // Thread-safety: none. Ownership: keeps nothing of a map.
 #ifndef TC_SERVER_RANGE_LOADS_H_
 #define TC_SERVER_RANGE_LOADS_H_
@@ -23,10 +23,10 @@ namespace deut::tc {
 class RangeLoads {
  public:
   // Cost of a lost conflict over a range, in postings to be examined.
-  static constexpr uint64_t kConflict = 256;
+  static constexpr uint64_t kUpdatesPerConflict = 256;
   // Smoothing: after this time two thirds of a change are taken over.
-  static constexpr Duration kRise = milliseconds(700);
-  static constexpr Duration kFall = seconds(5);
+  static constexpr Duration kRiseTime = milliseconds(700);
+  static constexpr Duration kFallTime = seconds(5);
 
   // Takes over the map's ranges, and measures anew from here on.
   void Follow(const RangeMap& map, MonotonicTime now);

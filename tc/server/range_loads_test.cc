@@ -108,7 +108,7 @@ TEST_F(RangeLoadsTest, AConflictCountsAsManyUpdates) {
   Cut({"m"});
   ranges[1]->CountConflict();
   Measure(seconds(1000));
-  EXPECT_NEAR(updates(1), static_cast<double>(RangeLoads::kConflict) / 1000, 1e-9);
+  EXPECT_NEAR(updates(1), static_cast<double>(RangeLoads::kUpdatesPerConflict) / 1000, 1e-9);
   EXPECT_EQ(loads.posted(), 0u);
 }
 

@@ -9,14 +9,14 @@ namespace {
 
 // The weights of all ranges together are at most this part of max_ranges. The rest is room for ranges that weigh too
 // much to be merged and too little to be split.
-constexpr double kFilled = 0.7;
+constexpr double kMaxWeightFraction = 0.7;
 
 class Scale {
  public:
   Scale(const std::vector<RangeLoad>& loads, const RangePlanOptions& options) : options_(options) {
     double all = 0;
     for (const RangeLoad& load : loads) all += Weight(load);
-    factor_ = std::min(1.0, kFilled * static_cast<double>(options.max_ranges) / std::max(all, 1.0));
+    factor_ = std::min(1.0, kMaxWeightFraction * static_cast<double>(options.max_ranges) / std::max(all, 1.0));
   }
 
   double Weight(const RangeLoad& load) const {
@@ -26,7 +26,7 @@ class Scale {
 
  private:
   double WeightOfUpdates(const RangeLoad& load) const {
-    return std::min(std::sqrt(load.records * load.updates / options_.updates_by_records),
+    return std::min(std::sqrt(load.records * load.updates / options_.records_times_updates),
                     load.records / options_.min_records);
   }
 
@@ -39,7 +39,7 @@ std::vector<RangeStep> Splits(const std::vector<RangeLoad>& loads, const Scale& 
   std::vector<RangeStep> splits;
   for (size_t i = 0; i < loads.size(); ++i) {
     const double weight = scale.Weight(loads[i]);
-    if (weight < RangePlan::kSplit) continue;
+    if (weight < RangePlan::kSplitWeight) continue;
     splits.push_back({.first = i, .parts = static_cast<size_t>(weight), .hot = scale.Hot(loads[i])});
   }
   return splits;
@@ -50,10 +50,10 @@ std::vector<RangeStep> Merges(const std::vector<RangeLoad>& loads, const Scale& 
   for (size_t i = 0; i < loads.size();) {
     RangeLoad sum = loads[i];
     size_t end = i + 1;
-    for (; end < loads.size() && end - i < RangePlan::kMergedAtOnce; ++end) {
+    for (; end < loads.size() && end - i < RangePlan::kMaxMergedAtOnce; ++end) {
       RangeLoad with = sum;
       with += loads[end];
-      if (scale.Weight(with) > RangePlan::kMerge) break;
+      if (scale.Weight(with) > RangePlan::kMergeWeight) break;
       sum = with;
     }
     if (end - i > 1) merges.push_back({.first = i, .count = end - i});

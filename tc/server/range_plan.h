@@ -3,14 +3,14 @@
 //
 // Weight: a range of n records that are updated u times a second is worth `weight` ranges, which is the larger of
 //   n / records_per_range               limits what a scan may lose to a writer that it does not even overlap
-//   sqrt(n * u / updates_by_records)    the optimum of figure 7
+//   sqrt(n * u / records_times_updates) the optimum of figure 7
 // The optimum: a scan of L records, anywhere among ranges of s records, crosses L / s + 1 of them, at c each. It
 //   examines the postings of (L + s) records, at p each. A posting stays for a time t, so n records have u * t of
 //   them. The sum is least at s = sqrt(c / p * L * n / (u * t)), so n / s = sqrt(n * u / (c / p * L / t)). The weight
 //   of a range of even density is the sum of its parts' weights.
-// Hysteresis: a range is split when it weighs kSplit or more, into parts of about 1. Neighbours are merged when
-//   together, as one range, they weigh kMerge or less. A merged range is not split before its weight has doubled. The
-//   parts of a split are not merged again, because together they weigh more. So if loads stay the same, or vary by
+// Hysteresis: a range is split when it weighs kSplitWeight or more, into parts of about 1. Neighbours are merged when
+//   together, as one range, they weigh kMergeWeight or less. A merged range is not split before its weight has doubled.
+//   The parts of a split are not merged again, because together they weigh more. So if loads stay the same, or vary by
 //   less than a factor of two, the plan is empty after a few rounds.
 // Bounds: if the weights ask for more than `max_ranges` ranges, all weights are reduced in proportion. A range has
 //   min_records or more. One plan adds at most max_changed ranges, the heaviest first, and removes about as many at
@@ -38,7 +38,7 @@ struct RangeLoad {
 
 struct RangePlanOptions {
   double records_per_range = 2000;
-  double updates_by_records = 80'000;  // see above
+  double records_times_updates = 80'000;  // see above
   double min_records = 16;
   size_t max_ranges = 8192;
   size_t max_changed = 512;
@@ -55,10 +55,10 @@ struct RangeStep {
 };
 
 struct RangePlan {
-  static constexpr double kSplit = 2;
-  static constexpr double kMerge = 1;
+  static constexpr double kSplitWeight = 2;
+  static constexpr double kMergeWeight = 1;
   // Neighbours that one step merges; few, so that no range is sealed for long.
-  static constexpr size_t kMergedAtOnce = 16;
+  static constexpr size_t kMaxMergedAtOnce = 16;
 
   std::vector<RangeStep> steps;  // ascending
 };

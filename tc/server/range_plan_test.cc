@@ -42,7 +42,7 @@ TEST(RangePlanTest, MergesNeighboursThatAreSmallAndCold) {
   // With 700 updates a second in the first range and none in the second, the first is worth 0.9 ranges, and both
   // together 1.3. A scan of either would meet all updates.
   EXPECT_TRUE(PlanRanges({{.records = 100, .updates = 700}, {.records = 100}},
-                         {.records_per_range = 1e9, .updates_by_records = 85'000})
+                         {.records_per_range = 1e9, .records_times_updates = 85'000})
                   .steps.empty());
 }
 
@@ -55,11 +55,11 @@ TEST(RangePlanTest, APlanIsBounded) {
   for (const RangeStep& step : PlanRanges(loads, options).steps) {
     made += step.parts - 1;
     gone += step.count - 1;
-    EXPECT_LE(step.count, RangePlan::kMergedAtOnce);
+    EXPECT_LE(step.count, RangePlan::kMaxMergedAtOnce);
   }
   EXPECT_EQ(made, 200u);
   EXPECT_GE(gone, 200u);
-  EXPECT_LE(gone, 200u + RangePlan::kMergedAtOnce);
+  EXPECT_LE(gone, 200u + RangePlan::kMaxMergedAtOnce);
 }
 
 // A table with keys in [0, 1): the number of records below a key, and of updates. Plans change its ranges as the

@@ -2,7 +2,7 @@
 // OverBudgetPolicy::kAbortReader). It is the oldest one, if that holds back the memory that fills the budget.
 //
 // No reader is aborted if something else holds the memory back: a DC that is away or slow, or an open transaction's
-//   own writes. None is aborted while anything can still leave memory. None is aborted within kLeastHeld of becoming
+//   own writes. None is aborted while anything can still leave memory. None is aborted within kMinHeld of becoming
 //   the oldest, because most such transactions end by themselves.
 // Thread-safety: one thread. Ownership: borrows the engine.
 #ifndef TC_SERVER_READER_EVICTION_H_
@@ -18,7 +18,7 @@ namespace deut::tc {
 
 class ReaderEviction {
  public:
-  static constexpr Duration kLeastHeld = milliseconds(100);
+  static constexpr Duration kMinHeld = milliseconds(100);
 
   // `dc_is_at_rest` returns whether the DC is there, and has applied everything that it was sent.
   ReaderEviction(const Engine& engine, std::function<bool()> dc_is_at_rest)

@@ -30,7 +30,7 @@ class ReaderEvictionTest : public ::testing::Test {
   // Waits until the oldest one has been that for long enough.
   Timestamp Next() {
     (void)f.active->AdvanceNow();
-    const MonotonicTime ripe = f.active->held_back_by().since + ReaderEviction::kLeastHeld;
+    const MonotonicTime ripe = f.active->held_back_by().since + ReaderEviction::kMinHeld;
     RealRuntime().SleepUntil(ripe);
     return eviction.Next();
   }

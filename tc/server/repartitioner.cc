@@ -11,13 +11,13 @@ namespace {
 
 // Pieces that the DC is asked for: per range, and at least.
 constexpr uint64_t kPiecesPerRange = 4;
-constexpr uint64_t kFewestPieces = 64;
+constexpr uint64_t kMinPieces = 64;
 // After a look there is none for this many times as long as it took.
-constexpr int kLooksApart = 20;
+constexpr int kMinLookSpacingFactor = 20;
 // Written keys in each part of a range that is cut where the updates are.
 constexpr size_t kKeysPerPart = 4;
 // Written keys that show well enough where the updates are: per part, and at least. Each costs some cache misses.
-constexpr size_t kKeysLookedAt = 16, kFewestLookedAt = 64;
+constexpr size_t kSampledKeysPerPart = 16, kMinSampledKeys = 64;
 
 }  // namespace
 
@@ -143,12 +143,12 @@ void Repartitioner::Look(const TableState& table, uint64_t records, Known* known
   const uint64_t pieces =
       kPiecesPerRange * std::min<uint64_t>(records / options_.records_per_range, options_.max_ranges);
   Result<std::vector<std::string>> cuts = std::vector<std::string>();
-  if (records >= kFewestPieces) {
-    cuts = dc_.Partition(table.id(), static_cast<uint32_t>(std::clamp<uint64_t>(pieces, kFewestPieces, kMaxPartitions)),
+  if (records >= kMinPieces) {
+    cuts = dc_.Partition(table.id(), static_cast<uint32_t>(std::clamp<uint64_t>(pieces, kMinPieces, kMaxPartitions)),
                          deadline);
   }
   const MonotonicTime end = engine_.runtime.Now();
-  known->next_look = end + kLooksApart * (end - begin);
+  known->next_look = end + kMinLookSpacingFactor * (end - begin);
   looks_.fetch_add(1, std::memory_order_relaxed);
   if (!cuts.ok()) return;
   known->records = records;
@@ -174,7 +174,7 @@ std::vector<std::string> Repartitioner::CutsAfter(const TableState& table, const
         // Cuts where the updates are, if enough written keys are found. The number of parts is limited, so that each
         // has several of these keys.
         const std::vector<std::string> written =
-            KeysWritten(engine_.domain, table, range, std::max(kFewestLookedAt, kKeysLookedAt * step->parts));
+            KeysWritten(engine_.domain, table, range, std::max(kMinSampledKeys, kSampledKeysPerPart * step->parts));
         const size_t parts = std::min(step->parts, written.size() / kKeysPerPart);
         if (parts > 1) advised = EvenCuts(written, parts);
       }

@@ -24,16 +24,16 @@ namespace deut::tc {
 
 class Restarts {
  public:
-  static constexpr int kMost = 6;
+  static constexpr int kMaxRestarts = 6;
 
   // Made when the first attempt has ended.
   Restarts(Runtime& runtime, Deadline deadline)
-      : runtime_(runtime), deadline_(deadline), end_(runtime.Now() + kLongest), random_(runtime.RandomSeed()) {}
+      : runtime_(runtime), deadline_(deadline), end_(runtime.Now() + kMaxTotalTime), random_(runtime.RandomSeed()) {}
 
   // Called after an attempt that ended with `status`. Returns true, after the pause, if there is to be another one.
   // No attempt begins at or after the deadline, because its outcome could not be waited for.
   bool Next(const Status& status) {
-    if (!LostConflict(status) || done_ == kMost) return false;
+    if (!LostConflict(status) || done_ == kMaxRestarts) return false;
     const MonotonicTime now = runtime_.Now();
     Duration pause{0};
     if (done_ >= kYields) {
@@ -72,7 +72,7 @@ class Restarts {
  private:
   static constexpr int kYields = 2;
   static constexpr Duration kFirstPause = microseconds(50);
-  static constexpr Duration kLongest = milliseconds(5);  // of all attempts but the first and the last
+  static constexpr Duration kMaxTotalTime = milliseconds(5);  // of all attempts but the first and the last
 
   Runtime& runtime_;
   const Deadline deadline_;

@@ -37,9 +37,9 @@ TEST(RestartsTest, OnlyForConflicts) {
 TEST(RestartsTest, AFewTimes) {
   StillRuntime runtime;
   Restarts restarts(runtime, kNoDeadline);
-  for (int i = 0; i < Restarts::kMost; ++i) EXPECT_TRUE(restarts.Next(AbortedFor(AbortReason::kRangeWriter)));
+  for (int i = 0; i < Restarts::kMaxRestarts; ++i) EXPECT_TRUE(restarts.Next(AbortedFor(AbortReason::kRangeWriter)));
   EXPECT_FALSE(restarts.Next(AbortedFor(AbortReason::kRangeWriter)));
-  EXPECT_EQ(restarts.done(), Restarts::kMost);
+  EXPECT_EQ(restarts.done(), Restarts::kMaxRestarts);
 }
 
 TEST(RestartsTest, NoneBeginsAtTheDeadlineOrAfterIt) {

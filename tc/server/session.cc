@@ -14,7 +14,7 @@ namespace deut::tc {
 namespace {
 
 // An operation that fails with one of these codes has done nothing, and the transaction goes on.
-bool LeavesOpen(ErrorCode code) {
+bool KeepsTransactionOpen(ErrorCode code) {
   return code == ErrorCode::kOk || code == ErrorCode::kAlreadyExists || code == ErrorCode::kNotFound ||
          code == ErrorCode::kInvalidArgument || code == ErrorCode::kConditionFailed || code == ErrorCode::kWrongState;
 }
@@ -37,7 +37,7 @@ AbortReason ReasonOf(const Status& status) {
 Status NotRun() { return DEUT_ERROR(kWrongState, "not run: an earlier operation of the batch ended the transaction"); }
 
 // Empties results, but keeps their buffers, because a long scan is answered into the same one over and over.
-void MakeAnew(std::vector<OperationResult>* results, size_t count) {
+void ResetResults(std::vector<OperationResult>* results, size_t count) {
   results->resize(count);
   for (OperationResult& result : *results) {
     result.status = Status();
@@ -96,14 +96,14 @@ void Session::AbortNow(AbortReason reason) {
 void Session::AbortLocked(AbortReason reason) {
   if (!txn_) return;
   records_.Abort(*txn_, reason);
-  ended_ = std::move(txn_);
+  spare_transaction_ = std::move(txn_);
 }
 
 void Session::ReapIfIdle(MonotonicTime used_before) {
   uint32_t free = 0;
   if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;  // in use: not idle
   if (txn_ && last_use_ < used_before) {
-    ended_by_ =
+    unreported_end_ =
         Status::Aborted(AbortInfo{.reason = AbortReason::kIdle},
                         Concat("transaction ", txn_->timestamp().value, " was idle for too long (--idle_timeout)"));
     AbortLocked(AbortReason::kIdle);
@@ -113,7 +113,7 @@ void Session::ReapIfIdle(MonotonicTime used_before) {
 
 bool Session::EvictedLocked() {
   if (!txn_ || txn_->timestamp().value != evicted_.load(std::memory_order_relaxed)) return false;
-  ended_by_ = records_.OverBudgetAbort(*txn_);
+  unreported_end_ = records_.OverBudgetAbort(*txn_);
   AbortLocked(AbortReason::kOverBudget);
   return true;
 }
@@ -134,7 +134,7 @@ void Session::EndIdleStreams(MonotonicTime used_before) {
 }
 
 Status Session::NoTransaction() const {
-  if (!ended_by_.ok()) return ended_by_;
+  if (!unreported_end_.ok()) return unreported_end_;
   return DEUT_ERROR(kWrongState, "no transaction is open in this session: begin one first");
 }
 
@@ -150,7 +150,7 @@ Status Session::CheckMayBegin() {
   DEUT_RETURN_IF_ERROR(serving_());
   if (txn_)
     return DEUT_ERROR(kWrongState, "begin: transaction ", txn_->timestamp().value, " of this session is open already");
-  ended_by_ = Status();
+  unreported_end_ = Status();
   if (evicted_.load(std::memory_order_relaxed) != 0) evicted_.store(0, std::memory_order_relaxed);
   return Status::Ok();
 }
@@ -159,14 +159,14 @@ Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline
   DEUT_RETURN_IF_ERROR(CheckMayBegin());
   if (begun != nullptr) txn_ = begun->TakeTransaction();
   if (txn_ != nullptr) return Status::Ok();
-  DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(ended_)));
+  DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(spare_transaction_)));
   return Status::Ok();
 }
 
 Status Session::BeginUndeclaredLocked(const TransactionOptions& options, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckMayBegin());
-  if (ended_ == nullptr) ended_ = std::make_unique<Transaction>();
-  return records_.BeginUndeclared(*ended_, options, deadline);
+  if (spare_transaction_ == nullptr) spare_transaction_ = std::make_unique<Transaction>();
+  return records_.BeginUndeclared(*spare_transaction_, options, deadline);
 }
 
 Status Session::Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
@@ -175,7 +175,7 @@ Status Session::Execute(absl::Span<const Operation> operations, std::vector<Oper
   return ExecuteLocked(operations, results, deadline);
 }
 
-Status Session::TakeRoom(absl::Span<OperationResult> results, size_t* room) {
+Status Session::ChargeResults(absl::Span<OperationResult> results, size_t* room) {
   for (OperationResult& result : results) {
     const size_t bytes = result.records.bytes().size();
     if (bytes > *room) {
@@ -192,7 +192,7 @@ Status Session::TakeRoom(absl::Span<OperationResult> results, size_t* room) {
 Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                               Deadline deadline) {
   EvictedLocked();
-  MakeAnew(results, operations.size());
+  ResetResults(results, operations.size());
   Status ended = txn_ ? serving_() : NoTransaction();
   if (ended.ok()) return RunLocked(operations, results, deadline, SIZE_MAX);
   AbortLocked(AbortReason::kFailedOperation);
@@ -229,14 +229,14 @@ Status Session::RunLocked(absl::Span<const Operation> operations, std::vector<Op
       i = end;
     } else {
       (*results)[i].status = RunOne(operations[i], &(*results)[i], deadline);
-      if (!LeavesOpen((*results)[i].status.code()) && !MayFail(operations[i], (*results)[i].status.code())) {
+      if (!KeepsTransactionOpen((*results)[i].status.code()) && !MayFail(operations[i], (*results)[i].status.code())) {
         ended = (*results)[i].status;
       }
       ++i;
     }
-    if (ended.ok()) ended = TakeRoom(absl::MakeSpan(*results).subspan(first, i - first), &room);
+    if (ended.ok()) ended = ChargeResults(absl::MakeSpan(*results).subspan(first, i - first), &room);
     if (!ended.ok()) AbortLocked(ReasonOf(ended));
-    if (i < operations.size() && EvictedLocked()) ended = ended_by_;
+    if (i < operations.size() && EvictedLocked()) ended = unreported_end_;
   }
   for (; i < operations.size(); ++i) (*results)[i].status = NotRun();
   return ended;
@@ -281,7 +281,7 @@ Result<CommitAnswer> Session::Commit(Deadline deadline) {
 Result<CommitAnswer> Session::CommitLocked(Deadline deadline, Lsn* durable_at) {
   Result<CommitAnswer> answer = records_.Commit(*txn_, deadline, durable_at);
   if (txn_->state() == Transaction::State::kOpen) records_.Abort(*txn_, AbortReason::kFailedOperation);
-  ended_ = std::move(txn_);
+  spare_transaction_ = std::move(txn_);
   return answer;
 }
 
@@ -342,7 +342,7 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
     return open;
   }
   // If the component stops after this call has checked that it serves, the stop waits for the claim.
-  MakeAnew(results, operations.size());
+  ResetResults(results, operations.size());
   DEUT_RETURN_IF_ERROR(RunLocked(operations, results, deadline, kMaxOneShotResultBytes));
   const auto failed = std::ranges::find_if(*results, [](const OperationResult& result) { return !result.status.ok(); });
   const Timestamp timestamp = txn_->timestamp();
@@ -350,7 +350,7 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
     // Everything that the failed precondition depended on must be durable before the client is told (D1). The writes
     // are undone.
     Status shown = records_.AbortAcknowledged(*txn_, deadline, durable_at);
-    ended_ = std::move(txn_);
+    spare_transaction_ = std::move(txn_);
     if (!shown.ok()) return shown;
     failed->refused_at = timestamp;
     return failed->status;
@@ -372,8 +372,8 @@ Result<CommitAnswer> Session::ReadAloneLocked(const TransactionOptions& options,
     results->clear();
     return begun;
   }
-  MakeAnew(results, 1);
-  return records_.ReadAlone(*ended_, get, &results->front(), deadline, durable_at);
+  ResetResults(results, 1);
+  return records_.ReadAlone(*spare_transaction_, get, &results->front(), deadline, durable_at);
 }
 
 Result<ScanBegun> Session::BeginScan(const TransactionOptions& options, const Operation& scan,
@@ -384,26 +384,27 @@ Result<ScanBegun> Session::BeginScan(const TransactionOptions& options, const Op
 
 Result<ScanBegun> Session::BeginScanLocked(const TransactionOptions& options, const Operation& scan,
                                            std::vector<OperationResult>* results, Deadline deadline) {
-  MakeAnew(results, 1);
+  ResetResults(results, 1);
   OperationResult& batch = results->front();
   if (!options.declared.empty()) {
     DEUT_RETURN_IF_ERROR(BeginLocked(options, deadline));
-    ended_ = std::move(txn_);
+    spare_transaction_ = std::move(txn_);
   } else {
     DEUT_RETURN_IF_ERROR(BeginUndeclaredLocked(options, deadline));
   }
   // As in ReadAloneLocked, until the transaction turns out to go on after this call.
-  batch.status = records_.Scan(*ended_, scan, &batch, deadline);
+  batch.status = records_.Scan(*spare_transaction_, scan, &batch, deadline);
   if (!batch.status.ok()) [[unlikely]] {
-    records_.Abort(*ended_, ReasonOf(batch.status));
+    records_.Abort(*spare_transaction_, ReasonOf(batch.status));
     return batch.status;
   }
   if (!IsOver(scan, batch)) {
-    txn_ = std::move(ended_);
+    txn_ = std::move(spare_transaction_);
     return ScanBegun{.answer = {.timestamp = txn_->timestamp(), .commit_lsn = Lsn{0}}};
   }
-  Result<CommitAnswer> answer = records_.Commit(*ended_, deadline, nullptr);
-  if (ended_->state() == Transaction::State::kOpen) records_.Abort(*ended_, AbortReason::kFailedOperation);
+  Result<CommitAnswer> answer = records_.Commit(*spare_transaction_, deadline, nullptr);
+  if (spare_transaction_->state() == Transaction::State::kOpen)
+    records_.Abort(*spare_transaction_, AbortReason::kFailedOperation);
   if (!answer.ok()) [[unlikely]]
     return answer.status();
   return ScanBegun{.over = true, .answer = *answer};

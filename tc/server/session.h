@@ -75,7 +75,8 @@ class Session final : public TransactionSession {
   Status CheckMayBegin();
   // `begun`: null, or the begun transaction to continue, if it is still there.
   Status BeginLocked(const TransactionOptions& options, Deadline deadline, PrefetchedScan* begun = nullptr);
-  // Begins the transaction in ended_, where it remains if it ends within the call. REQUIRES: nothing is declared.
+  // Begins the transaction in spare_transaction_, where it remains if it ends within the call. REQUIRES: nothing is
+  // declared.
   Status BeginUndeclaredLocked(const TransactionOptions& options, Deadline deadline);
   // Runs `attempt`, and repeats it after lost conflicts, as Restarts says. REQUIRES: a failed attempt leaves no
   // transaction open.
@@ -102,7 +103,7 @@ class Session final : public TransactionSession {
                    size_t room);
   // Subtracts the bytes of the results from `room`. The first result that does not fit loses its records. Its error
   // is returned, and ends the transaction.
-  static Status TakeRoom(absl::Span<OperationResult> results, size_t* room);
+  static Status ChargeResults(absl::Span<OperationResult> results, size_t* room);
   Status RunOne(const Operation& operation, OperationResult* result, Deadline deadline);
   Status NoTransaction() const;
   // Aborts the open transaction if it is to be evicted (Evict). Returns whether it did.
@@ -121,9 +122,9 @@ class Session final : public TransactionSession {
   std::unique_ptr<Transaction> txn_;
   // The last transaction, kept for its memory. While a call holds the claim, also one that the call begins and ends,
   // and of which no other thread need know.
-  std::unique_ptr<Transaction> ended_;
+  std::unique_ptr<Transaction> spare_transaction_;
   std::unique_ptr<ReadAhead> read_ahead_;  // made when it is first wanted
-  Status ended_by_;                        // why the last transaction is gone, if the client was not told yet
+  Status unreported_end_;                  // why the last transaction is gone, if the client was not told yet
 };
 
 }  // namespace deut::tc

@@ -82,7 +82,7 @@ size_t SessionRegistry::size() const {
 }
 
 void SessionRegistry::Evict() {
-  const Timestamp timestamp = who_();
+  const Timestamp timestamp = next_eviction_();
   if (timestamp == Timestamp{0}) return;
   ForEach([&](Session& session) { session.Evict(timestamp); });
 }
@@ -91,8 +91,8 @@ void SessionRegistry::Run() {
   const Duration period = std::max<Duration>(std::min(idle_timeout_, Session::kStreamIdleTimeout) / 4, milliseconds(1));
   MonotonicTime reap_at = runtime_.Now() + period;
   while (stop_.load(std::memory_order_seq_cst) == 0) {
-    runtime_.Wait(stop_, 0, who_ ? std::min(reap_at, runtime_.Now() + kEvictPeriod) : reap_at);
-    if (who_) Evict();
+    runtime_.Wait(stop_, 0, next_eviction_ ? std::min(reap_at, runtime_.Now() + kEvictPeriod) : reap_at);
+    if (next_eviction_) Evict();
     const MonotonicTime now = runtime_.Now();
     if (now < reap_at) continue;
     reap_at = now + period;

@@ -30,9 +30,9 @@ class SessionRegistry {
   SessionRegistry(Runtime& runtime, Duration idle_timeout);
   ~SessionRegistry();
 
-  // S9: the thread regularly asks `who` for the timestamp of the transaction to abort; 0: none. REQUIRES: called
+  // S9: the thread regularly asks `next` for the timestamp of the transaction to abort; 0: none. REQUIRES: called
   // before Start.
-  void EvictBy(std::function<Timestamp()> who) { who_ = std::move(who); }
+  void SetEvictionSource(std::function<Timestamp()> next) { next_eviction_ = std::move(next); }
   void Start();
   void Stop();
   void AbortAll(AbortReason reason);
@@ -48,7 +48,7 @@ class SessionRegistry {
 
   Runtime& runtime_;
   const Duration idle_timeout_;
-  std::function<Timestamp()> who_;
+  std::function<Timestamp()> next_eviction_;
   mutable Mutex mutex_;
   std::set<Session*> sessions_ DEUT_GUARDED_BY(mutex_);
   const Session* visited_ DEUT_GUARDED_BY(mutex_) = nullptr;

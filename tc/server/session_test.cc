@@ -177,7 +177,7 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   EXPECT_EQ(Execute(*other, {Put("a", "2")}), "ok ");
   // The other one stays undecided: after a few attempts the client is told.
   EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok read-uncommitted | read-uncommitted");
-  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMost));
+  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts));
   EXPECT_EQ(f.active->open_transactions(), 1u);
 #ifdef DEUT_TEST_POINTS
   testing::SetPointHandler([&](std::string_view name) {
@@ -187,7 +187,7 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   });
   EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok 2 | ok");
   testing::SetPointHandler({});
-  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMost) + 1);
+  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts) + 1);
 #endif
 }
 
@@ -228,7 +228,7 @@ TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   EXPECT_EQ(Execute(*other, {Put("b", "4")}), "ok ");
   scan.limit_bytes = 1 << 20;
   EXPECT_EQ(StatusText(begin(*session).status()), "range-writer");
-  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMost));
+  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts));
   EXPECT_EQ(f.active->open_transactions(), 1u);
   EXPECT_TRUE(other->Commit(Soon()).ok());
   EXPECT_TRUE(begin(*session)->over);

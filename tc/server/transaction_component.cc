@@ -31,9 +31,9 @@ namespace deut::tc {
 namespace {
 
 // The longest time for which a wait does not notice that the component is to stop.
-constexpr Duration kStopNoticed = milliseconds(100);
+constexpr Duration kStopPollInterval = milliseconds(100);
 // Time limit of one question to the DC at the start, after which it is asked again. A stop waits for the answer.
-constexpr Duration kStartStep = seconds(1);
+constexpr Duration kStartCallTimeout = seconds(1);
 // If the DC answers with an error it is asked again after a pause, which doubles from the first figure to the second.
 constexpr Duration kTablesPauseMin = milliseconds(50);
 constexpr Duration kTablesPauseMax = seconds(1);
@@ -54,10 +54,11 @@ bool IsFinalAnswer(const Status& status) {
   }
 }
 
-// Bytes of the log that are kept when values are read back: this part of the version budget, within limits.
-constexpr uint64_t kReadBackPart = 16;
-constexpr uint64_t kLeastReadBackBytes = uint64_t{1} << 20;
-constexpr uint64_t kMostReadBackBytes = uint64_t{64} << 20;
+// Bytes of the log that are kept when values are read back: the version budget divided by kReadBackDivisor, within
+// limits.
+constexpr uint64_t kReadBackDivisor = 16;
+constexpr uint64_t kMinReadBackBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxReadBackBytes = uint64_t{64} << 20;
 
 constexpr FolderOwner kTcFolder = {FolderKind::kTransactionComponent, [](std::string_view name) {
                                      uint64_t number = 0;
@@ -67,15 +68,18 @@ constexpr FolderOwner kTcFolder = {FolderKind::kTransactionComponent, [](std::st
 
 // A version of a small record takes about this many bytes with its entry. So the hash chains of the record table stay
 // short when such versions fill the budget.
-constexpr uint64_t kBudgetOfBucket = 256;
+constexpr uint64_t kBudgetBytesPerBucket = 256;
 
 uint32_t LogBuckets(const TransactionComponentOptions& options) {
   if (options.log2_record_buckets != 0) return options.log2_record_buckets;
-  return static_cast<uint32_t>(std::clamp(std::bit_width(options.version_budget_bytes / kBudgetOfBucket) - 1, 8, 26));
+  return static_cast<uint32_t>(
+      std::clamp(std::bit_width(options.version_budget_bytes / kBudgetBytesPerBucket) - 1, 8, 26));
 }
 
 // A spilled run begins with at least this many updates, which is about a hundredth of what the budget holds.
-size_t SpilledAtLeast(uint64_t budget_bytes) { return std::clamp<size_t>(budget_bytes >> 13, 64, Spiller::kPerRound); }
+size_t MinSpilledUpdates(uint64_t budget_bytes) {
+  return std::clamp<size_t>(budget_bytes >> 13, 64, Spiller::kPerRound);
+}
 
 class LinkReader final : public DcReader {
  public:
@@ -173,7 +177,8 @@ struct TransactionComponent::Parts {
                  }),
         registry(r, options.idle_timeout),
         state_mutex(r) {
-    if (options.over_budget == OverBudgetPolicy::kAbortReader) registry.EvictBy([this] { return eviction.Next(); });
+    if (options.over_budget == OverBudgetPolicy::kAbortReader)
+      registry.SetEvictionSource([this] { return eviction.Next(); });
     outcomes.Recover(recovered);
     log->set_before_trim([this](Lsn cut) { return outcomes.ForgetBelow(cut); });
   }
@@ -199,7 +204,7 @@ struct TransactionComponent::Parts {
                           .excess = [this] { return SpillExcess(engine); },
                           .durable = [this] { return log->durable(); },
                           .oldest_first_record = [this] { return active.OldestFirstRecord(); },
-                          .at_least = SpilledAtLeast(options.version_budget_bytes)};
+                          .at_least = MinSpilledUpdates(options.version_budget_bytes)};
     collecting.fold_after = options.fold_after;
     collecting.fold_at_least = options.fold_at_least;
     collecting.released = [this](uint64_t bytes) {
@@ -255,7 +260,7 @@ struct TransactionComponent::Parts {
       const Status caught_up = link.WaitCaughtUp(runtime.Now() + milliseconds(200));
       if (caught_up == ErrorCode::kUnavailable || caught_up == ErrorCode::kDeadlineExceeded) continue;
       if (!caught_up.ok()) return Refuse(caught_up);
-      const Result<std::vector<TableInfo>> tables = link.Tables(runtime.Now() + kStartStep);
+      const Result<std::vector<TableInfo>> tables = link.Tables(runtime.Now() + kStartCallTimeout);
       if (!tables.ok()) {
         if (IsFinalAnswer(tables.status())) return Refuse(tables.status());
         if (std::exchange(told, tables.status().code()) != tables.status().code()) {
@@ -267,7 +272,7 @@ struct TransactionComponent::Parts {
         continue;
       }
       if (Status loaded = catalogue.LoadFromDc(*tables); !loaded.ok()) return Refuse(loaded);
-      repartitioner.RunOnce(runtime.Now() + kStartStep);
+      repartitioner.RunOnce(runtime.Now() + kStartCallTimeout);
       if (!Serve()) return;
       decided.Signal(runtime);
       repartitioner.Start();
@@ -342,7 +347,7 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
   options.log.max_outcomes = options.max_outcomes;
   options.log.keep_time = options.outcome_window;
   options.log.read_back_bytes =
-      std::clamp<uint64_t>(options.version_budget_bytes / kReadBackPart, kLeastReadBackBytes, kMostReadBackBytes);
+      std::clamp<uint64_t>(options.version_budget_bytes / kReadBackDivisor, kMinReadBackBytes, kMaxReadBackBytes);
   options.log.keep_bytes = options.outcome_log_bytes;
   if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
   // The TC writes nothing to a folder of another component. In its own folders it writes and removes nothing but locks before the DC has accepted it
@@ -486,13 +491,14 @@ Status TransactionComponent::WaitCollected(Deadline deadline) {
   // Waits in steps, so that a stop is noticed.
   for (;;) {
     const MonotonicTime now = parts_->runtime.Now();
-    if (parts_->collector.WaitCollected(&mark, std::min<Deadline>(deadline, now + kStopNoticed))) return Status::Ok();
+    if (parts_->collector.WaitCollected(&mark, std::min<Deadline>(deadline, now + kStopPollInterval)))
+      return Status::Ok();
     DEUT_RETURN_IF_ERROR(parts_->Serving());
     if (parts_->runtime.Now() >= deadline) break;
   }
   return DEUT_ERROR(kDeadlineExceeded, parts_->collector.uncollected(), " transactions are not collected yet, ",
                     parts_->collector.deferred_entries(),
-                    " keys are kept for who has read them; the oldest open transaction is ",
+                    " keys are kept for their read timestamps; the oldest open transaction is ",
                     parts_->active.oldest().value);
 }
 
