@@ -11,7 +11,7 @@ TEST(ApplicationsTest, ByName) {
   EXPECT_EQ((*ApplicationByName("tatp", 20))->parts(), 4u);
 }
 
-TEST(ApplicationsTest, WhatIsNotThere) {
+TEST(ApplicationsTest, UnknownNamesAndSizesAreRefused) {
   const Status unknown = ApplicationByName("tpch", 1).status();
   EXPECT_EQ(unknown.code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(unknown.ToString().find("tatp"), std::string::npos);

@@ -148,7 +148,7 @@ TEST_F(ConformanceTest, ATransactionOfSeveralStepsSeesItsOwnWrites) {
   RunAsTheModel({{.kind = StepKind::kScan, .key = model_.begin()->first, .limit = 100}});
 }
 
-TEST_F(ConformanceTest, WhatIsMissingIsNoticed) {
+TEST_F(ConformanceTest, AMissingRecordIsNoticed) {
   Fill(10);
   const std::string absent = ycsb::KeyOf(99);
   ReadCheck check;

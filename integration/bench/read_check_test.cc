@@ -124,7 +124,7 @@ TEST(ReadCheckTest, AScanBeginsWithItsKeyAscendsAndEnds) {
   EXPECT_EQ(check.Commit().code(), ErrorCode::kCorruption) << "shows nothing";
 }
 
-TEST(ReadCheckTest, WhatARefusedAttemptShowedDoesNotCount) {
+TEST(ReadCheckTest, RecordsOfARefusedAttemptDoNotCount) {
   std::vector<Pair> records = Records(2);
   ReadCheck once, repeated;
   once.Value(records[0].key, records[0].value);

@@ -31,7 +31,7 @@ void Set(std::vector<CounterValue>* counters, const std::string& name, uint64_t 
   counters->push_back({name, value});
 }
 
-TEST(HealthTest, WhatServesSaysSoAndNoMore) {
+TEST(HealthTest, AServingStoreReportsOnlyThat) {
   const Health health = HealthOf(Serving());
   EXPECT_TRUE(health.serves);
   EXPECT_EQ(health.text, "tc: serving\ndc: serving, incarnation 3, 1000 bytes of the redo log to apply\n");

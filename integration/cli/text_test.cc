@@ -19,7 +19,7 @@ TEST(Text, Forms) {
   EXPECT_EQ(Take("key", "", TextForm::kHex).value(), "");
 }
 
-TEST(Text, WhatIsShownCanBeTaken) {
+TEST(Text, EncodedTextDecodesToTheSameBytes) {
   Random random(5);
   for (int round = 0; round < 500; ++round) {
     std::string bytes(random.Below(40), '\0');

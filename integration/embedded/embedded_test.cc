@@ -110,7 +110,7 @@ class EmbeddedTest : public ::testing::Test {
       loaded_;  // timestamp of the commit that opened the accounts; snapshots may be stale, so they must not read below it
 };
 
-TEST_F(EmbeddedTest, WhatIsCommittedIsThereAfterReopening) {
+TEST_F(EmbeddedTest, CommittedDataIsThereAfterReopening) {
   for (int life = 0; life < 3; ++life) {
     if (life == 0) {
       OpenBank();

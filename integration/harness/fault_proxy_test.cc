@@ -250,7 +250,7 @@ TEST_F(FaultProxyTest, APartitionHoldsBytesAndConnectionsBack) {
   EXPECT_EQ(accepted.Receive(3), "new");
 }
 
-TEST_F(FaultProxyTest, WhoDiesInAPartitionIsMissedAfterIt) {
+TEST_F(FaultProxyTest, AResetDuringAPartitionArrivesAfterHealing) {
   Pair pair = Connect();
   ExpectPasses(pair);
   EXPECT_EQ(pair.server.Send("unread"), 6U);

@@ -215,7 +215,7 @@ TEST_F(RecorderTest, ABodyThatGivesUpHasAborted) {
   EXPECT_EQ(Recorded(), std::vector<std::string>{"T1000 aborted w(a)=1000.1"});
 }
 
-TEST_F(RecorderTest, WhatIsNoValueIsNobodys) {
+TEST_F(RecorderTest, AnUnparsableValueIsAGarbageRead) {
   service_.Poke(table_, "a", "something else");
   ASSERT_TRUE(first_->Run({}, [&](RecordedTransaction& t) { return t.Get(table_, "a").status(); }).ok());
   EXPECT_EQ(Recorded(), std::vector<std::string>{"T1000 ok r(a)=0.0"});

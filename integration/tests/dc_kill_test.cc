@@ -155,7 +155,7 @@ class DcKillTest : private OwnBoard, public testing::KillFixture {
   int hit_nothing_ = 0;
 };
 
-TEST_F(DcKillTest, WhateverIsInFlight) {
+TEST_F(DcKillTest, RecoversFromKillsInEveryActivity) {
   const char* const given = std::getenv("DEUT_KILLS");
   const int wanted = given != nullptr ? std::atoi(given) : kKillsInShort;
   const bool is_long = wanted >= 4 * std::ssize(activities_);

@@ -258,7 +258,7 @@ TEST_F(ConnectTest, ManyOneShotsAtOnceEachWithItsOwnAnswer) {
   EXPECT_EQ(served.service().Peek(table, "large"), large);
 }
 
-TEST_F(ConnectTest, WhatBecameOfOneShotsIsAskedForEach) {
+TEST_F(ConnectTest, TheOutcomeOfEachLostOneShotIsAskedFor) {
   Served served(target_);
   const std::unique_ptr<Client> client = Connect();
   const TableId table = client->CreateTable("t").value();

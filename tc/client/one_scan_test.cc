@@ -91,7 +91,7 @@ TEST_F(OneScanTest, ALongerOneStaysATransactionToItsEnd) {
   EXPECT_GT(limited.resume(), "c");
 }
 
-TEST_F(OneScanTest, WhoStopsEarlyLeavesNothingOpen) {
+TEST_F(OneScanTest, AScanThatStopsEarlyLeavesNothingOpen) {
   service_.max_batch_records = 2;
   for (const uint64_t limit : {0, 2}) {
     OneScan scan(*client_, table_, {.limit_records = limit});

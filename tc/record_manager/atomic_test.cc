@@ -94,7 +94,7 @@ TEST_F(AtomicTest, NumbersFromOwnWritesFromTheTcAndFromTheDc) {
   EXPECT_EQ(later.Get("dc"), EncodeNumber(1));
 }
 
-TEST_F(AtomicTest, WhatIsNoNumberIsRefusedAndKept) {
+TEST_F(AtomicTest, AnAddToATextIsRefusedAndKeepsTheText) {
   f.Load({{"text", "abc"}});
   TestTransaction t = f.Begin();
   EXPECT_EQ(Add(t, "text", 1), "INVALID_ARGUMENT");

@@ -47,7 +47,7 @@ TEST_F(CachedReadTest, TheDcIsAskedOnce) {
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("b"), "0"); }), 1u);
 }
 
-TEST_F(CachedReadTest, WhatIsWrittenReplacesIt) {
+TEST_F(CachedReadTest, AWriteReplacesTheCopy) {
   EXPECT_EQ(Get("b"), "0");
   EXPECT_EQ(Put("b", "1"), "ok");
   EXPECT_EQ(Get("b"), "1");
@@ -196,7 +196,7 @@ TEST_F(CachedReadTest, UnderAVeryLongReaderToo) {
   EXPECT_EQ(f.records->entries(), 0u);
 }
 
-TEST(CachedWriteTest, WhatIsWrittenIsKept) {
+TEST(CachedWriteTest, WrittenValuesAreKept) {
   EngineFixture f{{.read_cache_bytes = 1 << 20, .cache_written = true}};
   f.Load({{"a", "0"}, {"b", "0"}});
   const uint64_t asked = f.dc->requests();

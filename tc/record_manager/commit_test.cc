@@ -143,7 +143,7 @@ TEST_F(CommitTest, ACommitWithoutUpdatesIsNoRecord) {
 // Only the last version of a key is logged, and the sequence says which (S10, X2).
 // Reads leave nothing behind that would have to be collected, so they do not wake the collector. A transaction that
 // has posted an intent does, however it ends.
-TEST_F(CommitTest, WhoOnlyReadIsNotHandedToTheCollector) {
+TEST_F(CommitTest, AReadOnlyTransactionIsNotHandedToTheCollector) {
   f.Load({{"a", "1"}});
   const uint64_t before = f.collector->collected();
   {

@@ -279,7 +279,7 @@ TEST_F(FoldTest, SnapshotsReadWhatWasKept) {
 }
 
 // Commits that wait for an open transaction are all folded. Those that wait only for the DC are left for a while.
-TEST_F(FoldTest, WhatNobodyHoldsBackIsNotFoldedAtOnce) {
+TEST_F(FoldTest, CommitsThatNoReaderHoldsBackAreNotFoldedAtOnce) {
   const auto folded = [this] {
     for (int round = 0; round < 2; ++round) f.collector->RunBetweenRounds([](Collector::Access&) {});
     return f.collector->folded();
@@ -301,7 +301,7 @@ TEST_F(FoldTest, WhatNobodyHoldsBackIsNotFoldedAtOnce) {
 }
 
 // S9: all that is pinned counts, in whatever form, and nothing of the count is lost.
-TEST_F(FoldTest, WhatIsPinnedIsCounted) {
+TEST_F(FoldTest, PinnedBytesAreCounted) {
   const auto pinned = [this] { return PinnedBytes(*f.engine); };
   EXPECT_EQ(pinned(), 0u);
   TestTransaction old = f.Begin();

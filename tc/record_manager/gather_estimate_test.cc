@@ -25,7 +25,7 @@ TEST(GatherEstimateTest, FollowsWhatScansNeed) {
   EXPECT_LE(estimate.KeysFor(100), 130u);
 }
 
-TEST(GatherEstimateTest, WhatIsLongAgoIsForgotten) {
+TEST(GatherEstimateTest, OldReportsAreForgotten) {
   GatherEstimate estimate;
   estimate.Record(100, 100);
   for (int i = 0; i < 400; ++i) estimate.Record(100, 0);

@@ -91,7 +91,7 @@ TEST_F(PrefetchedScanTest, FirstBatchesAreAskedForTogetherAndOnce) {
   EXPECT_EQ(Run(*first, all), "given up");  // it has ended
 }
 
-TEST_F(PrefetchedScanTest, S4WhatTheTcHasIsGatheredBeforeTheDcIsAsked) {
+TEST_F(PrefetchedScanTest, S4KeysOfTheTcAreGatheredBeforeTheDcIsAsked) {
   Put("b", "1");
   TestTransaction remove = f.Begin();
   EXPECT_EQ(remove.Remove("c"), "ok");
@@ -105,7 +105,7 @@ TEST_F(PrefetchedScanTest, S4WhatTheTcHasIsGatheredBeforeTheDcIsAsked) {
 
 // Updates that commit between the answer and the run are later. If the begun transaction did not count in the
 // low-water, they would be at the DC and gone from the TC.
-TEST_F(PrefetchedScanTest, S1WhatIsBegunCountsUntilItHasEnded) {
+TEST_F(PrefetchedScanTest, S1ABegunTransactionCountsUntilItHasEnded) {
   Put("b", "1");
   const Operation all = ScanOf("", "");
   const std::unique_ptr<PrefetchedScan> begun = Begin(all);
@@ -156,7 +156,7 @@ TEST_F(PrefetchedScanTest, AScanGoesOnBeyondItsFirstAnswer) {
   EXPECT_EQ(Run(*begun, all), "a=0 b=0 bb=1 c=0 d=0");
 }
 
-TEST_F(PrefetchedScanTest, X3WhatHasNoAnswerHasEnded) {
+TEST_F(PrefetchedScanTest, X3ATransactionWithoutAnAnswerHasEnded) {
   const Operation all = ScanOf("", "");
   const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
@@ -179,7 +179,7 @@ TEST_F(PrefetchedScanTest, ADcThatIsAwayIsNotWaitedFor) {
   f.dc->set_error(Status::Ok());
 }
 
-TEST_F(PrefetchedScanTest, WhatIsNotRunHoldsNothing) {
+TEST_F(PrefetchedScanTest, ATransactionThatIsNotRunHoldsNothing) {
   const Operation all = ScanOf("", "");
   {
     const std::unique_ptr<PrefetchedScan> asked = Begin(all);

@@ -54,7 +54,7 @@ TEST_F(RangeControlTest, PointConflictsAreDecidedAsEver) {
   EXPECT_EQ(t20.Insert("b", "2"), "write-later");
 }
 
-TEST_F(RangeControlTest, WhatNeedsRangesIsRefused) {
+TEST_F(RangeControlTest, OperationsThatNeedRangesAreRefused) {
   {
     TestTransaction t10 = f.Begin();
     EXPECT_EQ(t10.Scan(), "WRONG_STATE");

@@ -40,7 +40,7 @@ class ReadAheadTest : public ::testing::Test {
   EngineFixture f{{.read_cache_bytes = 1 << 20}};
 };
 
-TEST_F(ReadAheadTest, WhatTheTcDoesNotHaveIsAskedForOnce) {
+TEST_F(ReadAheadTest, KeysUnknownToTheTcAreAskedForOnce) {
   EXPECT_EQ(Read("a"), "0");
   EXPECT_EQ(Put("c", "1"), "ok");
   ReadAhead ahead(*f.engine);
@@ -115,7 +115,7 @@ TEST_F(ReadAheadTest, ADcThatIsAwayIsNotWaitedFor) {
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Read("b"), "0"); }), 0u);
 }
 
-TEST_F(ReadAheadTest, WhatIsWantedAndNeverAskedForHoldsNothingBack) {
+TEST_F(ReadAheadTest, AddedKeysThatAreNeverAskedForHoldNothingBack) {
   {
     ReadAhead ahead(*f.engine);
     EXPECT_TRUE(ahead.Add(Get("b")));
@@ -142,7 +142,7 @@ TEST_F(ReadAheadTest, S7ItHoldsLowWaterBackUntilTheAnswerIsKept) {
 
 // An earlier writer installs after the look. It is refused; otherwise the answer could be older than its write, and
 // be kept over it.
-TEST_F(ReadAheadTest, S7WhoIsEarlierAndComesLaterIsRefused) {
+TEST_F(ReadAheadTest, S7AnEarlierWriterThatComesLaterIsRefused) {
   TestTransaction earlier = f.Begin();
   ReadAhead ahead(*f.engine);
   EXPECT_TRUE(ahead.Add(Get("b")));

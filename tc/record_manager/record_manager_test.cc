@@ -358,7 +358,7 @@ TEST(RecordManagerTest, Errors) {
   }
 }
 
-TEST(RecordManagerTest, WhatTheDcRefusesEndsTheTransaction) {
+TEST(RecordManagerTest, ARefusalByTheDcEndsTheTransaction) {
   EngineFixture f;
   f.Load({{"a", "1"}});
   f.dc->set_error(DEUT_ERROR(kUnavailable, "away"));

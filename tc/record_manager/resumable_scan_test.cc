@@ -210,7 +210,7 @@ TEST_F(ResumableScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
 
 // If a reader stops early the DC has not read much more than was delivered. For a scan with a limit it reads no more
 // than the scan needs.
-TEST_F(ResumableScanTest, WhatIsGrantedIsBoundedByWhatWasTaken) {
+TEST_F(ResumableScanTest, GrantedBytesAreBoundedByTakenBytes) {
   LoadKeys(600, 4);
   TestTransaction t = f.Begin();
   Operation scan{.limit_bytes = 8 * kRecord};

@@ -210,7 +210,7 @@ TEST_F(SpilledValueTest, AReaderOnItsWayMissesNothing) {
 
 // A run is taken off before the versions that were committed after it leave their chain. Otherwise an older version
 // would come up again.
-TEST_F(SpilledValueTest, WhatIsOlderDoesNotComeBack) {
+TEST_F(SpilledValueTest, AnOlderSpilledValueDoesNotComeBack) {
   {
     const std::unique_ptr<TestTransaction> old = f.BeginPointer();
     Write(3, 1);
@@ -307,7 +307,7 @@ TEST_F(SpilledValueTest, NothingIsReadAheadOverWhatWasSpilled) {
 }
 
 // A commit that may still arrive is earlier than the commits that are there, so nothing behind it is spilled.
-TEST_F(SpilledValueTest, WhatIsOnItsWayComesFirst) {
+TEST_F(SpilledValueTest, ACommitInProgressIsSpilledBeforeLaterOnes) {
   const std::unique_ptr<TestTransaction> old = f.BeginPointer();
   std::unique_ptr<TestTransaction> late = f.BeginPointer();
   ASSERT_EQ(late->Put("a", "1"), "ok");

@@ -168,7 +168,7 @@ TEST_F(TableTest, ADropIsNotSeenByEarlierTransactions) {
 }
 
 // D1: the answer that the table does not exist any more must be durable before it is acknowledged.
-TEST_F(TableTest, WhoFindsADroppedTableDependsOnTheDrop) {
+TEST_F(TableTest, AReaderThatFindsADroppedTableDependsOnTheDrop) {
   f.Load({{"a", "0"}});
   f.disk->HoldCompletions(true);
   EXPECT_EQ(StatusText(f.manager->DropTable("t", RealRuntime().Now() + milliseconds(20))), "OUTCOME_UNKNOWN");

@@ -295,7 +295,7 @@ class AbortReaderTest : public OverBudgetTest, public ::testing::WithParamInterf
   }
 };
 
-TEST_P(AbortReaderTest, WhoHoldsBackWhatFillsTheBudgetIsAborted) {
+TEST_P(AbortReaderTest, TheOldestReaderIsAbortedWhenItFillsTheBudget) {
   Begin(OverBudgetPolicy::kAbortReader);
   std::unique_ptr<TransactionSession> old = *tc_->NewSession(Soon());
   TransactionOptions options;

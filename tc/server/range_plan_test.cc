@@ -11,7 +11,7 @@ namespace {
 
 constexpr RangePlanOptions kOptions{.records_per_range = 1000};
 
-TEST(RangePlanTest, WhatIsInBetweenStays) {
+TEST(RangePlanTest, RangesBetweenTheLimitsStay) {
   EXPECT_TRUE(PlanRanges({{}}, kOptions).steps.empty());
   EXPECT_TRUE(PlanRanges({{.records = 1999}}, kOptions).steps.empty());
   EXPECT_TRUE(

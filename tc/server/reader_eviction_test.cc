@@ -47,7 +47,7 @@ class ReaderEvictionTest : public ::testing::Test {
   ReaderEviction eviction{*f.engine, [this] { return dc_is_at_rest; }};
 };
 
-TEST_F(ReaderEvictionTest, WhoHoldsBackWhatFillsTheBudget) {
+TEST_F(ReaderEvictionTest, EvictsTheOldestReaderWhenItFillsTheBudget) {
   TestTransaction old = f.Begin();
   EXPECT_EQ(old.Get("k1"), "-");
   Fill();
@@ -62,7 +62,7 @@ TEST_F(ReaderEvictionTest, WhoHoldsBackWhatFillsTheBudget) {
   EXPECT_EQ(Next(), Timestamp{0});
 }
 
-TEST_F(ReaderEvictionTest, NobodyForWhatWasCommittedBeforeHim) {
+TEST_F(ReaderEvictionTest, NoReaderForCommitsBeforeIt) {
   Fill();  // and the DC applies nothing
   TestTransaction reader = f.Begin();
   EXPECT_EQ(reader.Get("k1"), "v");

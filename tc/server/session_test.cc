@@ -66,7 +66,7 @@ TEST_F(SessionTest, NothingOfATransactionIsLeftToTheNext) {
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
-TEST_F(SessionTest, WhatLeavesTheTransactionOpenAndWhatEndsIt) {
+TEST_F(SessionTest, OnlySomeErrorsEndTheTransaction) {
   std::unique_ptr<Session> session = NewSession(), other = NewSession();
   EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
@@ -493,7 +493,7 @@ TEST_F(BegunSessionTest, AnySessionGoesOnWithWhatWasBegun) {
 }
 
 // The first attempt is the transaction that was begun. The next has a timestamp of its own.
-TEST_F(BegunSessionTest, WhatWasBegunAndLosesAConflictIsRunAgain) {
+TEST_F(BegunSessionTest, ABegunTransactionThatLosesAConflictIsRunAgain) {
   std::unique_ptr<Session> session = NewSession(), writer = NewSession();
   ASSERT_TRUE(writer->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*writer, {Put("b", "2")}), "ok ");
@@ -505,7 +505,7 @@ TEST_F(BegunSessionTest, WhatWasBegunAndLosesAConflictIsRunAgain) {
   EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), 1u);
 }
 
-TEST_F(BegunSessionTest, WhatIsNotTakenUpEnds) {
+TEST_F(BegunSessionTest, ABegunTransactionThatIsNotRunEnds) {
   std::unique_ptr<Session> session = NewSession();
   std::unique_ptr<BegunOneShot> begun = Begin(*session);
   ASSERT_NE(begun, nullptr);

@@ -75,7 +75,7 @@ TEST_F(TatpTest, EveryTransactionRunsAndLeavesItConsistent) {
   EXPECT_GT(deleted, 5u);
 }
 
-TEST_F(TatpTest, WhatIsMissingIsTold) {
+TEST_F(TatpTest, CheckReportsAMissingRecord) {
   const ModelSession::Records whole = session_.records();
   const auto broken_without = [&](const std::string& key) {
     session_.records() = whole;
