@@ -46,7 +46,7 @@ struct BackendOptions {
   std::string target;
   // For this project's store: allows a server without TLS at any address, as all rivals do.
   bool insecure = false;
-  uint32_t most_threads = 128;
+  uint32_t max_threads = 128;
 };
 
 // Facts that are printed beside the numbers.
@@ -87,12 +87,12 @@ class Session {
   // that must exist does not.
   virtual Status Run(absl::Span<const Step> steps, ReadCheck* check) = 0;
 
-  // Every `of_each` steps are a transaction. All of them run in parallel and in any order where the store can,
-  // otherwise one after the other. `check` sees every transaction, and commits each. REQUIRES: of_each divides the
-  // number of steps.
-  virtual Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) {
-    for (size_t first = 0; first < steps.size(); first += of_each) {
-      DEUT_RETURN_IF_ERROR(Run(steps.subspan(first, of_each), check));
+  // Every `steps_per_transaction` steps are a transaction. All of them run in parallel and in any order where the store
+  // can, otherwise one after the other. `check` sees every transaction, and commits each. REQUIRES:
+  // steps_per_transaction divides the number of steps.
+  virtual Status RunPipelined(absl::Span<const Step> steps, size_t steps_per_transaction, ReadCheck* check) {
+    for (size_t first = 0; first < steps.size(); first += steps_per_transaction) {
+      DEUT_RETURN_IF_ERROR(Run(steps.subspan(first, steps_per_transaction), check));
       DEUT_RETURN_IF_ERROR(check->Commit());
     }
     return Status();

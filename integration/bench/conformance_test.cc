@@ -76,7 +76,7 @@ class ConformanceTest : public ::testing::Test {
 
   // Runs the steps, and expects the model's result: the same bytes, in the same order.
   void RunAsTheModel(const std::vector<Step>& steps) {
-    ReadCheck check(/*thorough=*/true), expected(/*thorough=*/true);
+    ReadCheck check(/*check_every_value=*/true), expected(/*check_every_value=*/true);
     const Status status = session().Run(steps, &check);
     ASSERT_TRUE(status.ok()) << status.ToString();
     const Status committed = check.Commit();
@@ -162,7 +162,7 @@ TEST_F(ConformanceTest, AMissingRecordIsNoticed) {
 TEST_F(ConformanceTest, AWrongValueIsNoticedAndChangesTheChecksum) {
   Fill(300);
   const auto scan = [&](Status* status) {
-    ReadCheck check(/*thorough=*/true);
+    ReadCheck check(/*check_every_value=*/true);
     *status = session().Run({{.kind = StepKind::kScan, .key = model_.begin()->first, .limit = 300}}, &check);
     if (status->ok()) *status = check.Commit();
     return check.checksum();
@@ -192,7 +192,7 @@ TEST_F(ConformanceTest, EveryMixRuns) {
   for (const bool durable : {false, true}) {
     ASSERT_TRUE(backend_->SetDurable(durable).ok());
     for (const char* name : {"a", "b", "c", "d", "e", "f", "t", "l", "u"}) {
-      RunOptions options{.mix = *MixByName(name), .threads = 3, .transactions = 40, .thorough = true};
+      RunOptions options{.mix = *MixByName(name), .threads = 3, .transactions = 40, .check_every_value = true};
       const Result<RunResult> run = runner.Run(options);
       ASSERT_TRUE(run.ok()) << name << ": " << run.status().ToString();
       EXPECT_EQ(run->transactions, 120u) << name;
@@ -219,7 +219,7 @@ TEST_F(ConformanceTest, ManyAtOnceOnFewRecords) {
   ASSERT_TRUE(runner.Load(20, 1, 20).ok());
   for (const char* name : {"t", "f", "a"}) {
     const Result<RunResult> run =
-        runner.Run({.mix = *MixByName(name), .threads = 8, .transactions = 200, .thorough = true});
+        runner.Run({.mix = *MixByName(name), .threads = 8, .transactions = 200, .check_every_value = true});
     ASSERT_TRUE(run.ok()) << name << ": " << run.status().ToString();
     EXPECT_EQ(run->transactions, 1600u) << name;
   }

@@ -110,7 +110,7 @@ class DeutSession final : public Session {
   }
 
   Status Run(absl::Span<const Step> steps, ReadCheck* check) override;
-  Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) override;
+  Status RunPipelined(absl::Span<const Step> steps, size_t steps_per_transaction, ReadCheck* check) override;
   Status RunInteractive(bool /*writes*/, Body body) override {
     return Counted([&] {
       return RunTransaction(
@@ -149,7 +149,7 @@ class DeutSession final : public Session {
   RetryReport report_;
   std::vector<Operation> operations_;
   std::vector<OperationResult> answers_;
-  // For RunTogether: one element for each transaction.
+  // For RunPipelined: one element for each transaction.
   std::vector<OneShotTransaction> together_;
   std::vector<std::vector<OperationResult>> together_answers_;
 };
@@ -233,26 +233,28 @@ Status DeutSession::Run(absl::Span<const Step> steps, ReadCheck* check) {
   return Counted([&] { return interactive ? RunInteractively(steps, check) : RunInOneMessage(steps, check); });
 }
 
-Status DeutSession::RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) {
+Status DeutSession::RunPipelined(absl::Span<const Step> steps, size_t steps_per_transaction, ReadCheck* check) {
   for (const Step& step : steps) {
-    if (Interactive(step)) return Session::RunTogether(steps, of_each, check);
+    if (Interactive(step)) return Session::RunPipelined(steps, steps_per_transaction, check);
   }
   operations_.clear();
   for (const Step& step : steps) operations_.push_back(MakeOperation(step));
-  const size_t transactions = steps.size() / of_each;
+  const size_t transactions = steps.size() / steps_per_transaction;
   together_.resize(transactions);
   together_answers_.resize(transactions);
   for (size_t i = 0; i < transactions; ++i) {
     together_[i].options = &retrying_.transaction;
-    together_[i].operations = absl::MakeConstSpan(operations_).subspan(i * of_each, of_each);
+    together_[i].operations =
+        absl::MakeConstSpan(operations_).subspan(i * steps_per_transaction, steps_per_transaction);
     together_[i].results = &together_answers_[i];
   }
   client_.ExecuteOneShots(absl::MakeSpan(together_));
   for (size_t i = 0; i < transactions; ++i) {
-    const absl::Span<const Step> own = steps.subspan(i * of_each, of_each);
+    const absl::Span<const Step> own = steps.subspan(i * steps_per_transaction, steps_per_transaction);
     if (together_[i].answer.ok()) {
       check->Restart();
-      for (size_t k = 0; k < of_each; ++k) DEUT_RETURN_IF_ERROR(Show(own[k], together_answers_[i][k], check));
+      for (size_t k = 0; k < steps_per_transaction; ++k)
+        DEUT_RETURN_IF_ERROR(Show(own[k], together_answers_[i][k], check));
     } else {
       ++retries_;
       DEUT_RETURN_IF_ERROR(Run(own, check));
@@ -310,7 +312,7 @@ Result<std::unique_ptr<Backend>> DeutBackend::Open(const BackendOptions& options
   cli::TargetOptions target;
   backend->embedded_ = options.target.empty();
   target.target = backend->embedded_ ? "embedded" : options.target;
-  target.connect.client.max_idle_sessions = options.most_threads;
+  target.connect.client.max_idle_sessions = options.max_threads;
   target.connect.insecure = options.insecure;
   if (backend->embedded_) {
     target.embedded.data_dir = options.directory;

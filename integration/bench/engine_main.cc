@@ -196,7 +196,7 @@ Result<std::string> Engine::Run(const Words& words) {
 
 Result<std::string> Engine::Verify(const Words& words) {
   RunOptions run;
-  run.thorough = true;
+  run.check_every_value = true;
   DEUT_ASSIGN_OR_RETURN(run.transactions, Number(words[1]));
   DEUT_ASSIGN_OR_RETURN(run.seed, Number(words[2]));
   // Upper limits of the short and of the long scans.

@@ -185,7 +185,7 @@ class LmdbBackend final : public Backend {
   Status Open(const BackendOptions& options) {
     DEUT_RETURN_IF_ERROR(Check(mdb_env_create(&environment_), "create"));
     DEUT_RETURN_IF_ERROR(Check(mdb_env_set_mapsize(environment_, kMapBytes), "the size of the map"));
-    DEUT_RETURN_IF_ERROR(Check(mdb_env_set_maxreaders(environment_, options.most_threads + 16), "readers"));
+    DEUT_RETURN_IF_ERROR(Check(mdb_env_set_maxreaders(environment_, options.max_threads + 16), "readers"));
     DEUT_RETURN_IF_ERROR(Check(
         mdb_env_open(environment_, options.directory.c_str(), MDB_NOTLS | MDB_NOSYNC | MDB_NORDAHEAD, 0644), "open"));
     MDB_txn* transaction = nullptr;

@@ -108,13 +108,14 @@ class PostgresSession final : public Session {
 
   // Sends all transactions at once, each with a sync of its own; the server runs them one after the other. A
   // transaction that it could not serialize is retried alone.
-  Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) override {
-    if (std::any_of(steps.begin(), steps.end(), HasToBeInteractive)) return Session::RunTogether(steps, of_each, check);
-    for (size_t first = 0; first < steps.size(); first += of_each)
-      DEUT_RETURN_IF_ERROR(SendOfOne(steps.subspan(first, of_each)));
+  Status RunPipelined(absl::Span<const Step> steps, size_t steps_per_transaction, ReadCheck* check) override {
+    if (std::any_of(steps.begin(), steps.end(), HasToBeInteractive))
+      return Session::RunPipelined(steps, steps_per_transaction, check);
+    for (size_t first = 0; first < steps.size(); first += steps_per_transaction)
+      DEUT_RETURN_IF_ERROR(SendOfOne(steps.subspan(first, steps_per_transaction)));
     std::vector<absl::Span<const Step>> again;
-    for (size_t first = 0; first < steps.size(); first += of_each) {
-      const absl::Span<const Step> own = steps.subspan(first, of_each);
+    for (size_t first = 0; first < steps.size(); first += steps_per_transaction) {
+      const absl::Span<const Step> own = steps.subspan(first, steps_per_transaction);
       check->Restart();
       const Status status = ReceiveOfOne(own, check);
       if (status == ErrorCode::kAborted) {
@@ -142,10 +143,10 @@ class PostgresSession final : public Session {
   Status AttemptInteractive(Body body);
 
   Status Send(const char* statement, std::initializer_list<std::string_view> parameters = {}) {
-    constexpr int kMost = 3;
-    constexpr int kBinary[kMost] = {1, 1, 1};
-    const char* values[kMost];
-    int lengths[kMost];
+    constexpr int kMaxParameters = 3;
+    constexpr int kBinary[kMaxParameters] = {1, 1, 1};
+    const char* values[kMaxParameters];
+    int lengths[kMaxParameters];
     int count = 0;
     for (const std::string_view parameter : parameters) {
       values[count] = parameter.data();

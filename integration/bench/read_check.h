@@ -1,7 +1,7 @@
 // ReadCheck sees every byte that a store returns. The value of a point read must be whole and its key's
 // (integration/ycsb/record.h). A scan must begin with the requested record, ascend, and stay within its limit. The
-// values of its first and every 64th record are checked like those of points. With `thorough`, each value is checked
-// whole.
+// values of its first and every 64th record are checked like those of points. With `check_every_value`, each
+// value is checked whole.
 // Every byte of every record goes into a checksum that depends on the order. Two stores with equal content that run
 // the same reads have equal checksums, and no byte can be left unread. This costs some 20 ns a record of 100 bytes,
 // the same for all stores.
@@ -22,7 +22,7 @@ namespace deut::bench {
 
 class ReadCheck {
  public:
-  explicit ReadCheck(bool thorough = false) : thorough_(thorough) {}
+  explicit ReadCheck(bool check_every_value = false) : check_every_value_(check_every_value) {}
 
   // An attempt at a transaction begins: drops everything since the last Commit.
   void Restart();
@@ -40,7 +40,7 @@ class ReadCheck {
       RecordSlowly(key, value);
     } else {
       if (key <= std::string_view(last_.data(), last_bytes_)) Fail("is not above the key before", key);
-      if (thorough_ || scanned_ % kCheckedOf == 0) CheckValue(key, value);
+      if (check_every_value_ || scanned_ % kCheckedOf == 0) CheckValue(key, value);
       Keep(key);
     }
     ++scanned_;
@@ -91,7 +91,7 @@ class ReadCheck {
   void CheckValue(std::string_view key, std::string_view value);
   void Fail(std::string_view what, std::string_view key);
 
-  const bool thorough_;
+  const bool check_every_value_;
   Sums committed_, now_;
   Status wrong_;
 

@@ -37,7 +37,7 @@ void Scan(const std::vector<Pair>& records, uint32_t limit, ReadCheck* check) {
 
 TEST(ReadCheckTest, WholeRecordsPass) {
   const std::vector<Pair> records = Records(200);
-  ReadCheck check(/*thorough=*/true);
+  ReadCheck check(/*check_every_value=*/true);
   check.Restart();
   check.Value(records[3].key, records[3].value);
   Scan(records, 200, &check);
@@ -65,7 +65,7 @@ TEST(ReadCheckTest, AThoroughScanNoticesAnyDamage) {
   for (size_t damaged = 0; damaged < 70; ++damaged) {
     std::vector<Pair> records = Records(70);
     records[damaged].value.back() ^= 1;
-    ReadCheck check(/*thorough=*/true);
+    ReadCheck check(/*check_every_value=*/true);
     Scan(records, 70, &check);
     EXPECT_EQ(check.Commit().code(), ErrorCode::kCorruption) << damaged;
   }

@@ -55,10 +55,10 @@ class RedisSession final : public Session {
   }
 
   // Sends the first messages of all transactions at once, then all second messages.
-  Status RunTogether(absl::Span<const Step> steps, size_t of_each, ReadCheck* check) override {
+  Status RunPipelined(absl::Span<const Step> steps, size_t steps_per_transaction, ReadCheck* check) override {
     std::vector<Sent> sent;
-    for (size_t first = 0; first < steps.size(); first += of_each) {
-      sent.push_back({.steps = steps.subspan(first, of_each)});
+    for (size_t first = 0; first < steps.size(); first += steps_per_transaction) {
+      sent.push_back({.steps = steps.subspan(first, steps_per_transaction)});
       DEUT_RETURN_IF_ERROR(SendFirst(&sent.back()));
     }
     for (Sent& transaction : sent) DEUT_RETURN_IF_ERROR(ReceiveFirst(&transaction));

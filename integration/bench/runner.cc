@@ -28,8 +28,13 @@ struct Shared {
 // One thread of a load or a run.
 class Worker {
  public:
-  Worker(std::unique_ptr<Session> session, Shared& shared, Runtime& runtime, uint32_t value_bytes, bool thorough)
-      : session_(std::move(session)), shared_(shared), runtime_(runtime), value_bytes_(value_bytes), check_(thorough) {}
+  Worker(std::unique_ptr<Session> session, Shared& shared, Runtime& runtime, uint32_t value_bytes,
+         bool check_every_value)
+      : session_(std::move(session)),
+        shared_(shared),
+        runtime_(runtime),
+        value_bytes_(value_bytes),
+        check_(check_every_value) {}
 
   Status Load(uint64_t records, uint32_t batch);
   Status Run(const RunOptions& options, uint64_t seed, uint64_t writer, ycsb::InsertSequence& inserts);
@@ -110,7 +115,7 @@ Status Worker::Run(const RunOptions& options, uint64_t seed, uint64_t writer, yc
       Step& step = steps_[i];
       step.kind = mix.Choose(random);
       const bool inserts_one = step.kind == StepKind::kInsert;
-      const uint64_t number = inserts_one ? inserts.Take() : chooser.Next(random, inserts.visible());
+      const uint64_t number = inserts_one ? inserts.Draw() : chooser.Next(random, inserts.visible());
       if (inserts_one) inserted.push_back(number);
       ycsb::MakeKey(number, &keys_[i]);
       step.key = keys_[i];
@@ -123,7 +128,7 @@ Status Worker::Run(const RunOptions& options, uint64_t seed, uint64_t writer, yc
     if (together == 1) {
       DEUT_RETURN_IF_ERROR(Commit(steps_));
     } else {
-      DEUT_RETURN_IF_ERROR(session_->RunTogether(steps_, mix.steps, &check_));
+      DEUT_RETURN_IF_ERROR(session_->RunPipelined(steps_, mix.steps, &check_));
       transactions_ += together;
     }
     for (const uint64_t number : inserted) inserts.Acknowledge(number);
@@ -152,11 +157,12 @@ Status RunWorkers(Runtime& runtime, Shared& shared, std::vector<std::unique_ptr<
 }
 
 Result<std::vector<std::unique_ptr<Worker>>> MakeWorkers(Backend& backend, Shared& shared, Runtime& runtime,
-                                                         uint32_t value_bytes, uint32_t threads, bool thorough) {
+                                                         uint32_t value_bytes, uint32_t threads,
+                                                         bool check_every_value) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (uint32_t i = 0; i < threads; ++i) {
     DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, backend.NewSession());
-    workers.push_back(std::make_unique<Worker>(std::move(session), shared, runtime, value_bytes, thorough));
+    workers.push_back(std::make_unique<Worker>(std::move(session), shared, runtime, value_bytes, check_every_value));
   }
   return workers;
 }
@@ -175,8 +181,8 @@ Result<RunResult> Runner::Load(uint64_t records, uint32_t threads, uint32_t batc
 
 Result<RunResult> Runner::Run(const RunOptions& options) {
   Shared shared;
-  DEUT_ASSIGN_OR_RETURN(auto workers,
-                        MakeWorkers(backend_, shared, runtime_, value_bytes_, options.threads, options.thorough));
+  DEUT_ASSIGN_OR_RETURN(
+      auto workers, MakeWorkers(backend_, shared, runtime_, value_bytes_, options.threads, options.check_every_value));
   ycsb::InsertSequence inserts(runtime_, records_);
   const uint64_t first_writer = ++runs_ * kThreadsOfARun;
   RunResult result;

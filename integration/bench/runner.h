@@ -23,10 +23,10 @@ struct RunOptions {
   Duration time = seconds(1);
   uint64_t transactions = 0;
   uint64_t seed = 1;
-  // Number of transactions that a thread runs in parallel (Session::RunTogether).
+  // Number of transactions that a thread runs in parallel (Session::RunPipelined).
   uint32_t pipeline = 1;
   // Every value read is checked whole (ReadCheck).
-  bool thorough = false;
+  bool check_every_value = false;
 };
 
 struct RunResult {

@@ -216,7 +216,7 @@ class TigerBackend final : public Backend {
 
   Status Open(const BackendOptions& options) {
     const std::string settings =
-        Concat("create,cache_size=", options.cache_bytes, ",session_max=", options.most_threads + 64,
+        Concat("create,cache_size=", options.cache_bytes, ",session_max=", options.max_threads + 64,
                ",log=(enabled=true,file_max=256MB),transaction_sync=(enabled=false),checkpoint=(wait=60)",
                ",eviction=(threads_min=1,threads_max=2)");
     DEUT_RETURN_IF_ERROR(

@@ -25,7 +25,7 @@ Random& ThreadRandom() {
 
 // A thread that has spent this much of a round in pauses makes few more, because its work would otherwise never end:
 // a collector passes some points once for every record.
-constexpr Duration kEnough = milliseconds(200);
+constexpr Duration kMaxPausePerRound = milliseconds(200);
 
 std::atomic<uint64_t> rounds{0};
 
@@ -36,7 +36,7 @@ void Pause(Duration duration) {
     round = now;
     paused = Duration(0);
   }
-  if (paused > kEnough && !ThreadRandom().OneIn(64)) return;
+  if (paused > kMaxPausePerRound && !ThreadRandom().OneIn(64)) return;
   paused += duration;
   Runtime& runtime = RealRuntime();
   runtime.SleepUntil(runtime.Now() + duration);

@@ -118,14 +118,14 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       environment.life = milliseconds(static_cast<int64_t>(random.Between(10, 80)));
       environment.keeps_pages = random.OneIn(2);
       environment.durability = Durability::kDurable;
-      if (!random.OneIn(3)) environment.slow = Micros(random, 0, 8000);
-      if (random.OneIn(2)) environment.late = Micros(random, 0, 20000);
+      if (!random.OneIn(3)) environment.max_delay = Micros(random, 0, 8000);
+      if (random.OneIn(2)) environment.max_delay_replaced_tc = Micros(random, 0, 20000);
       break;
     case Layer::kCorruption:
       // The whole log is kept, so that much of it can be damaged.
       environment.dc.checkpoints.interval = Duration();
       environment.life = milliseconds(50);
-      if (!random.OneIn(3)) environment.noise = random.Between(2, 20);
+      if (!random.OneIn(3)) environment.corrupt_one_in = random.Between(2, 20);
       break;
   }
   if (!random.OneIn(3)) {

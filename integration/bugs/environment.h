@@ -48,9 +48,9 @@ struct Environment {
   // The DC keeps its records over restarts and has a stable position, like a DC with a page store.
   bool keeps_pages = false;
   // A bit is flipped in one of this many log batches on their way. 0: in none.
-  uint64_t noise = 0;
+  uint64_t corrupt_one_in = 0;
   // Maximum delay of a message to the DC, and of a message of a TC that has been replaced.
-  Duration slow = Duration(0), late = Duration(0);
+  Duration max_delay = Duration(0), max_delay_replaced_tc = Duration(0);
 
   uint64_t chaos_seed = 0;
 };

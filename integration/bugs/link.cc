@@ -30,8 +30,8 @@ class Link::Stream final : public ApplyLogStream {
 
   Status Send(const LogBatch& batch, Deadline deadline) override {
     link_.Travel();
-    const uint64_t noise = link_.noise_.load(std::memory_order_relaxed);
-    if (noise == 0 || !random_.OneIn(noise)) return stream_->Send(batch, deadline);
+    const uint64_t one_in = link_.corrupt_one_in_.load(std::memory_order_relaxed);
+    if (one_in == 0 || !random_.OneIn(one_in)) return stream_->Send(batch, deadline);
     const Result<LogBatch> received = SendDamaged(batch, random_);
     if (received.ok()) return stream_->Send(*received, deadline);
     stream_.reset();

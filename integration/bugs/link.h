@@ -1,7 +1,7 @@
-// Link: a DataComponent behind a link with delays and noise. Messages are in flight for some time, as are those of a
-// TC that has been replaced without knowing it, which arrive after its successor's. Log batches may lose bits. A
-// damaged batch is encoded, damaged and parsed in its wire form. If it no longer parses as a batch, the stream ends,
-// as at a server.
+// Link: a DataComponent behind a link with delays and damaged log batches. Messages are in flight for some time, as
+// are those of a TC that has been replaced without knowing it, which arrive after its successor's. Log batches may lose
+// bits. A damaged batch is encoded, damaged and parsed in its wire form. If it no longer parses as a batch, the stream
+// ends, as at a server.
 // Thread-safety: as DataComponent; any thread may call the other methods. Ownership: the DC outlives the Link, and
 // the Link its streams.
 #ifndef INTEGRATION_BUGS_LINK_H_
@@ -28,7 +28,7 @@ class Link final : public DataComponent {
   // From now on, every second message on average takes up to this long. 0: no delay.
   void SetDelay(Duration longest) { longest_.store(longest.count(), std::memory_order_relaxed); }
   // A bit is flipped in one of this many log batches. 0: in none.
-  void SetNoise(uint64_t one_in) { noise_.store(one_in, std::memory_order_relaxed); }
+  void SetCorruption(uint64_t one_in) { corrupt_one_in_.store(one_in, std::memory_order_relaxed); }
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
   void Submit(absl::Span<DataRequest* const> requests) override;
@@ -49,7 +49,7 @@ class Link final : public DataComponent {
   DataComponent& dc_;
   std::atomic<Duration::rep> longest_{0};
   std::atomic<uint32_t> held_{0};
-  std::atomic<uint64_t> noise_{0};
+  std::atomic<uint64_t> corrupt_one_in_{0};
 };
 
 }  // namespace deut::bugs

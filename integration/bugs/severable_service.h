@@ -1,7 +1,8 @@
-// SeverableService: a TransactionService whose clients can be cut off while the service continues. After Sever,
-// clients no longer get its answers. Every answer that a client got was complete before Sever returned.
-// Thread-safety: as TransactionService; any thread may call Sever. Ownership: the service outlives this object and
-// its sessions.
+// SeverableService: a TransactionService whose clients can be cut off while the service continues. After
+// CutOffClients, clients no longer get its answers. Every answer that a client got was complete before CutOffClients
+// returned.
+// Thread-safety: as TransactionService; any thread may call CutOffClients. Ownership: the service outlives this object
+// and its sessions.
 #ifndef INTEGRATION_BUGS_SEVERABLE_SERVICE_H_
 #define INTEGRATION_BUGS_SEVERABLE_SERVICE_H_
 
@@ -19,7 +20,7 @@ class SeverableService final : public TransactionService {
  public:
   explicit SeverableService(TransactionService& service) : service_(service) {}
 
-  void Sever() { severed_.store(true, std::memory_order_seq_cst); }
+  void CutOffClients() { severed_.store(true, std::memory_order_seq_cst); }
 
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;

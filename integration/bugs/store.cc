@@ -33,7 +33,7 @@ Result<std::unique_ptr<Store>> Store::Open(const Environment& environment, Stora
   // The DC starts before the TC exists: its first failure is in `failure`, which the store shares.
   DEUT_RETURN_IF_ERROR(dc->Start());
   auto link = std::make_unique<Link>(*dc);
-  link->SetNoise(environment.noise);
+  link->SetCorruption(environment.corrupt_one_in);
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<Store> store, Open(environment, storage, *link, powerless, failure));
   store->link_ = std::move(link);
   store->dc_ = std::move(dc);

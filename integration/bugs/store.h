@@ -45,7 +45,7 @@ class Store {
 
   Client& client() { return *client_; }
   // From now on client() gets no answers; neighbour() still does.
-  void Sever() { severable_->Sever(); }
+  void CutOffClients() { severable_->CutOffClients(); }
   Client& neighbour() { return *neighbour_; }
   // Creates the first table. Retries for up to `patience`, because a new log may still wait for its next segment.
   Result<TableId> CreateTable(std::string_view name, Duration patience);

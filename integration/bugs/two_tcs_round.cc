@@ -118,7 +118,7 @@ class TwoTcsRound {
     site->disk = std::move(disk);
     site->storage = site->disk->Mount();
     site->link = std::make_unique<Link>(*dc_);
-    site->link->SetDelay(environment_.slow);
+    site->link->SetDelay(environment_.max_delay);
     Result<std::unique_ptr<Store>> opened =
         Store::Open(environment_, *site->storage, *site->link, [] { return false; });
     watchdog_.Moved();
@@ -139,7 +139,7 @@ class TwoTcsRound {
     while (workers.running()) {
       const bool ends = runtime.Now() >= end || !now_.store->failure().ok();
       // Clients in the middle of a call then do not get its result.
-      if (ends && !over && cut_off) now_.store->Sever();
+      if (ends && !over && cut_off) now_.store->CutOffClients();
       over = over || ends;
       if (over) workers.Stop();
       runtime.SleepUntil(runtime.Now() + microseconds(200) +
@@ -147,7 +147,7 @@ class TwoTcsRound {
       if (!over) Harm();
     }
     const std::vector<Status> failures = workers.Join();
-    if (cut_off) now_.store->Sever();
+    if (cut_off) now_.store->CutOffClients();
     if (const Status failed = now_.store->failure(); !failed.ok()) Found("the store fails", failed.ToString());
     for (const Status& failure : failures) {
       if (failure.ok()) continue;
@@ -181,7 +181,7 @@ class TwoTcsRound {
   void Leave(Site site) {
     auto old = std::make_unique<Old>();
     old->site = std::move(site);
-    old->site.link->SetDelay(environment_.late);
+    old->site.link->SetDelay(environment_.max_delay_replaced_tc);
     old->workload = NewWorkload(kGhostPatience);
     for (uint32_t i = 0; i < kGhosts; ++i) {
       const uint32_t number = history::Recorder::kMaxClients - 1 - ghosts_++;

@@ -53,7 +53,7 @@ std::string Usage(const Shape& shape) {
 Result<TableId> OpenTable(Client& client, const CommandOptions& options) {
   Result<TableId> table = client.OpenTable(options.table, {.timeout = options.deadline});
   if (table.status() != ErrorCode::kNotFound) return table;
-  return DEUT_ERROR(kNotFound, "no table is named \"", Show(options.table, TextForm::kEscaped),
+  return DEUT_ERROR(kNotFound, "no table is named \"", EncodeText(options.table, TextForm::kEscaped),
                     "\"; create it with: deut tables create ", options.table);
 }
 
@@ -64,8 +64,8 @@ RetryOptions Retrying(const CommandOptions& options) {
 }
 
 Status Put(Client& client, const std::vector<std::string>& words, const CommandOptions& options) {
-  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
-  DEUT_ASSIGN_OR_RETURN(const std::string value, Take("value", words[2], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string key, DecodeText("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string value, DecodeText("value", words[2], options.form));
   DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
   OneShot put(client);
   put.Put(table, key, value);
@@ -73,19 +73,19 @@ Status Put(Client& client, const std::vector<std::string>& words, const CommandO
 }
 
 Status Get(Client& client, const std::vector<std::string>& words, const CommandOptions& options, const Output& out) {
-  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string key, DecodeText("key", words[1], options.form));
   DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
   OneShot get(client);
   get.Get(table, key);
   DEUT_RETURN_IF_ERROR(RunOneShot(get, Retrying(options)).status());
   const RecordBatch::Iterator it(get.result(0).records);
-  if (!it.Valid()) return DEUT_ERROR(kNotFound, "no record has the key ", Show(key, options.form));
-  out(Show(it.record().value, options.form) + "\n");
+  if (!it.Valid()) return DEUT_ERROR(kNotFound, "no record has the key ", EncodeText(key, options.form));
+  out(EncodeText(it.record().value, options.form) + "\n");
   return Status();
 }
 
 Status Delete(Client& client, const std::vector<std::string>& words, const CommandOptions& options) {
-  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string key, DecodeText("key", words[1], options.form));
   DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
   OneShot remove(client);
   remove.Remove(table, key);
@@ -93,8 +93,8 @@ Status Delete(Client& client, const std::vector<std::string>& words, const Comma
 }
 
 Status DeleteRange(Client& client, const CommandOptions& options, const Output& out) {
-  DEUT_ASSIGN_OR_RETURN(const std::string low, Take("--low", options.low, options.form));
-  DEUT_ASSIGN_OR_RETURN(const std::string high, Take("--high", options.high, options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string low, DecodeText("--low", options.low, options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string high, DecodeText("--high", options.high, options.form));
   if (low.empty() && high.empty()) {
     return DEUT_ERROR(kInvalidArgument, "delete-range needs --low or --high; to empty a table, drop and create it");
   }
@@ -109,7 +109,7 @@ Status DeleteRange(Client& client, const CommandOptions& options, const Output& 
 }
 
 Status Add(Client& client, const std::vector<std::string>& words, const CommandOptions& options, const Output& out) {
-  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string key, DecodeText("key", words[1], options.form));
   int64_t by = 0;
   if (!absl::SimpleAtoi(words[2], &by)) return DEUT_ERROR(kInvalidArgument, "no whole number: ", words[2]);
   DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
@@ -124,9 +124,9 @@ Status Add(Client& client, const std::vector<std::string>& words, const CommandO
 
 Status CompareAndSet(Client& client, const std::vector<std::string>& words, const CommandOptions& options,
                      const Output& out) {
-  DEUT_ASSIGN_OR_RETURN(const std::string key, Take("key", words[1], options.form));
-  DEUT_ASSIGN_OR_RETURN(const std::string expected, Take("expected", words[2], options.form));
-  DEUT_ASSIGN_OR_RETURN(const std::string value, Take("value", words[3], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string key, DecodeText("key", words[1], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string expected, DecodeText("expected", words[2], options.form));
+  DEUT_ASSIGN_OR_RETURN(const std::string value, DecodeText("value", words[3], options.form));
   DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
   std::optional<std::string> found;
   Status compared;
@@ -136,7 +136,7 @@ Status CompareAndSet(Client& client, const std::vector<std::string>& words, cons
                                                    : compared;  // `found` counts only if the transaction commits
   });
   if (!status.ok() || compared.ok()) return status;
-  if (found.has_value()) out(Show(*found, options.form) + "\n");
+  if (found.has_value()) out(EncodeText(*found, options.form) + "\n");
   return compared;
 }
 
@@ -189,8 +189,8 @@ class ScanText {
 
 Status Scan(Client& client, const CommandOptions& options, const Output& out, const Output& notes) {
   ScanOptions scan;
-  DEUT_ASSIGN_OR_RETURN(scan.low, Take("--low", options.low, options.form));
-  DEUT_ASSIGN_OR_RETURN(scan.high, Take("--high", options.high, options.form));
+  DEUT_ASSIGN_OR_RETURN(scan.low, DecodeText("--low", options.low, options.form));
+  DEUT_ASSIGN_OR_RETURN(scan.high, DecodeText("--high", options.high, options.form));
   scan.direction = options.reverse ? Direction::kDescending : Direction::kAscending;
   scan.limit_records = options.limit;
   DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
@@ -202,7 +202,7 @@ Status Scan(Client& client, const CommandOptions& options, const Output& out, co
     text.Restart();
     Scanner scanner = transaction.OpenScanner(table, scan);
     while (scanner.Next()) {
-      text.Add(Concat(Show(scanner.key(), options.form), "\t", Show(scanner.value(), options.form), "\n"));
+      text.Add(Concat(EncodeText(scanner.key(), options.form), "\t", EncodeText(scanner.value(), options.form), "\n"));
     }
     if (scanner.status().ok() && !scanner.complete()) resume = scanner.resume();
     return scanner.status();
@@ -214,7 +214,7 @@ Status Scan(Client& client, const CommandOptions& options, const Output& out, co
   text.Flush();
   if (resume.has_value()) {
     notes(Concat("# the limit of ", options.limit, " is reached; go on with --", options.reverse ? "high" : "low", "='",
-                 Show(*resume, options.form), "'\n"));
+                 EncodeText(*resume, options.form), "'\n"));
   }
   return Status();
 }
@@ -223,7 +223,7 @@ Status ListTables(Client& client, const CommandOptions& options, const Output& o
   DEUT_ASSIGN_OR_RETURN(const std::vector<TableInfo> tables, client.ListTables({.timeout = options.deadline}));
   std::string text;
   for (const TableInfo& table : tables) {
-    ConcatTo(&text, Show(table.name, TextForm::kEscaped), "\tid ", table.id.value, "\trecords ", table.records,
+    ConcatTo(&text, EncodeText(table.name, TextForm::kEscaped), "\tid ", table.id.value, "\trecords ", table.records,
              "\tbytes ", table.bytes, "\n");
   }
   out(text);
@@ -264,8 +264,8 @@ Status CheckCommand(const std::vector<std::string>& words) {
     if (std::string_view(shape.words).starts_with(words[0] + " ")) ConcatTo(&meant, "\n  ", Usage(shape));
   }
   if (!meant.empty()) return DEUT_ERROR(kInvalidArgument, "what is meant is one of:", meant);
-  return DEUT_ERROR(kInvalidArgument, "no command is named \"", Show(fixed, TextForm::kEscaped), "\"; there are:\n",
-                    CommandHelp());
+  return DEUT_ERROR(kInvalidArgument, "no command is named \"", EncodeText(fixed, TextForm::kEscaped),
+                    "\"; there are:\n", CommandHelp());
 }
 
 Status RunCommand(Client& client, const std::vector<std::string>& words, const CommandOptions& options,

@@ -22,7 +22,7 @@ std::optional<uint64_t> Number(std::string_view text) {
 }
 
 // Parses the words after `inspect DIR`. Returns nothing if they are wrong.
-std::optional<dc::InspectRequest> TakeRequest(const std::vector<std::string>& words) {
+std::optional<dc::InspectRequest> ParseRequest(const std::vector<std::string>& words) {
   dc::InspectRequest request;
   if (words.size() == 3) return request;
   const std::string& what = words[3];
@@ -56,7 +56,7 @@ Status CheckDcCommand(const std::vector<std::string>& words) {
     return DEUT_ERROR(kInvalidArgument, "what is meant is: ", kVerifyUsage);
   }
   if (command == "inspect") {
-    if (words.size() >= 3 && TakeRequest(words).has_value()) return Status::Ok();
+    if (words.size() >= 3 && ParseRequest(words).has_value()) return Status::Ok();
     return DEUT_ERROR(kInvalidArgument, "what is meant is: ", kInspectUsage, ", each number above 0");
   }
   return DEUT_ERROR(kInvalidArgument, "what is meant is one of:\n  ", kVerifyUsage, "\n  ", kInspectUsage);
@@ -65,8 +65,8 @@ Status CheckDcCommand(const std::vector<std::string>& words) {
 Status RunDcCommand(Storage& storage, Runtime& runtime, const std::vector<std::string>& words, TextForm form,
                     const Output& out) {
   if (words[1] == "inspect") {
-    dc::InspectRequest request = *TakeRequest(words);
-    request.show = [form](std::string_view bytes) { return Show(bytes, form); };
+    dc::InspectRequest request = *ParseRequest(words);
+    request.show = [form](std::string_view bytes) { return EncodeText(bytes, form); };
     return dc::Inspect(storage, runtime, words[2], request, out);
   }
   DEUT_ASSIGN_OR_RETURN(const dc::VerifyReport report, dc::VerifyDirectory(storage, runtime, words[2], {}));

@@ -26,7 +26,7 @@ std::optional<TableId> Table(std::string_view text) {
 std::string ShowValue(std::string_view value, TextForm form) {
   const bool printable = std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
   if (form == TextForm::kEscaped && printable) return Concat("\"", value, "\"");
-  return Concat("0x", Show(value, TextForm::kHex));
+  return Concat("0x", EncodeText(value, TextForm::kHex));
 }
 
 Status RunDump(Storage& storage, const std::string& directory, const TcCommandOptions& options, const Output& out) {
@@ -35,9 +35,9 @@ Status RunDump(Storage& storage, const std::string& directory, const TcCommandOp
   if (options.to != 0) request.to = Lsn(options.to);
   if (!options.table.empty()) request.table = Table(options.table);
   if (!options.key.empty()) {
-    DEUT_ASSIGN_OR_RETURN(request.key, Take("--key", options.key, options.form));
+    DEUT_ASSIGN_OR_RETURN(request.key, DecodeText("--key", options.key, options.form));
   }
-  request.show_key = [&](std::string_view key) { return Show(key, options.form); };
+  request.show_key = [&](std::string_view key) { return EncodeText(key, options.form); };
   request.show_value = [&](std::string_view value) { return ShowValue(value, options.form); };
   return tc::DumpLog(storage, directory, request, out);
 }
@@ -55,10 +55,10 @@ Status CheckTcCommand(const std::vector<std::string>& words, const TcCommandOpti
   if (command == "dump") {
     if (words.size() != 3) return DEUT_ERROR(kInvalidArgument, "what is meant is: ", kDumpUsage);
     if (!options.table.empty() && !Table(options.table).has_value()) {
-      return DEUT_ERROR(kInvalidArgument, "--table: \"", Show(options.table, TextForm::kEscaped),
+      return DEUT_ERROR(kInvalidArgument, "--table: \"", EncodeText(options.table, TextForm::kEscaped),
                         "\" is no table id (a log knows no names; `deut tables list` shows both)");
     }
-    return options.key.empty() ? Status::Ok() : Take("--key", options.key, options.form).status();
+    return options.key.empty() ? Status::Ok() : DecodeText("--key", options.key, options.form).status();
   }
   return DEUT_ERROR(kInvalidArgument, "what is meant is one of:\n  ", kVerifyUsage, "\n  ", kDumpUsage);
 }

@@ -26,7 +26,7 @@ int HexByte(std::string_view text, size_t at) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-Result<std::string> TakeHex(std::string_view what, std::string_view text) {
+Result<std::string> DecodeHex(std::string_view what, std::string_view text) {
   std::string bytes;
   for (size_t at = 0; at < text.size(); at += 2) {
     const int byte = HexByte(text, at);
@@ -37,7 +37,7 @@ Result<std::string> TakeHex(std::string_view what, std::string_view text) {
   return bytes;
 }
 
-Result<std::string> TakeEscaped(std::string_view what, std::string_view text) {
+Result<std::string> DecodeEscaped(std::string_view what, std::string_view text) {
   std::string bytes;
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] != '\\') {
@@ -78,7 +78,7 @@ Result<std::string> TakeEscaped(std::string_view what, std::string_view text) {
 
 }  // namespace
 
-std::string Show(std::string_view bytes, TextForm form) {
+std::string EncodeText(std::string_view bytes, TextForm form) {
   std::string out;
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
@@ -102,8 +102,8 @@ std::string Show(std::string_view bytes, TextForm form) {
   return out;
 }
 
-Result<std::string> Take(std::string_view what, std::string_view text, TextForm form) {
-  return form == TextForm::kHex ? TakeHex(what, text) : TakeEscaped(what, text);
+Result<std::string> DecodeText(std::string_view what, std::string_view text, TextForm form) {
+  return form == TextForm::kHex ? DecodeHex(what, text) : DecodeEscaped(what, text);
 }
 
 }  // namespace deut::cli

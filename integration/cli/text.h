@@ -16,9 +16,9 @@ namespace deut::cli {
 
 enum class TextForm : uint8_t { kEscaped, kHex };
 
-std::string Show(std::string_view bytes, TextForm form);
+std::string EncodeText(std::string_view bytes, TextForm form);
 // INVALID_ARGUMENT names the offending text and its error. The message calls the argument `what` ("key", "value").
-Result<std::string> Take(std::string_view what, std::string_view text, TextForm form);
+Result<std::string> DecodeText(std::string_view what, std::string_view text, TextForm form);
 
 }  // namespace deut::cli
 

@@ -14,14 +14,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using deut::cli::Take;
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   for (const auto form : {deut::cli::TextForm::kEscaped, deut::cli::TextForm::kHex}) {
-    const deut::Result<std::string> shown = Take("key", Show(input, form), form);
+    const deut::Result<std::string> shown = DecodeText("key", EncodeText(input, form), form);
     DEUT_CHECK(shown.ok() && *shown == input);
-    const deut::Result<std::string> taken = Take("key", input, form);
+    const deut::Result<std::string> taken = DecodeText("key", input, form);
     if (!taken.ok()) {
       DEUT_CHECK(taken.status() == deut::ErrorCode::kInvalidArgument);
       continue;
     }
-    const deut::Result<std::string> again = Take("key", Show(*taken, form), form);
+    const deut::Result<std::string> again = DecodeText("key", EncodeText(*taken, form), form);
     DEUT_CHECK(again.ok() && *again == *taken);
   }
   return 0;

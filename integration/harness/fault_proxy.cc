@@ -54,12 +54,12 @@ struct Chunk {
 
 // One end of a connection, and the bytes in flight to it.
 struct Peer {
-  int fd = -1;           // -1: closed
-  bool ended = false;    // it has closed its direction: no more bytes come from it
-  bool shut = false;     // the proxy has closed the direction to it
-  bool lost = false;     // bytes that it sent were thrown away
-  bool gone = false;     // it broke during a partition: the other end learns of it afterwards
-  bool blocked = false;  // its socket takes no bytes now
+  int fd = -1;                      // -1: closed
+  bool ended = false;               // it has closed its direction: no more bytes come from it
+  bool write_closed = false;        // the proxy has closed the direction to it
+  bool lost_bytes = false;          // bytes that it sent were thrown away
+  bool broke_in_partition = false;  // it broke during a partition: the other end learns of it afterwards
+  bool blocked = false;             // its socket takes no bytes now
   std::deque<Chunk> queue;
   size_t queued = 0;
   uint32_t watched = 0;  // events requested from epoll
@@ -137,7 +137,7 @@ class FaultProxy::Loop {
     Watch(listener_, kListener, partitioned ? 0 : EPOLLIN, EPOLL_CTL_MOD);
     if (partitioned) return;
     for (auto& [number, connection] : connections_) {
-      if (connection.client.gone || connection.server.gone) ResetBoth(connection);
+      if (connection.client.broke_in_partition || connection.server.broke_in_partition) ResetBoth(connection);
     }
   }
 
@@ -173,7 +173,7 @@ class FaultProxy::Loop {
     SetPartitioned(false);
     for (auto& [number, connection] : connections_) {
       const bool whole = connection.client.fd >= 0 && connection.server.fd >= 0;
-      if (!whole || !(connection.client.lost || connection.server.lost)) continue;
+      if (!whole || !(connection.client.lost_bytes || connection.server.lost_bytes)) continue;
       ResetBoth(connection);
       ++counters_.resets;
     }
@@ -236,7 +236,7 @@ class FaultProxy::Loop {
     if (!is_client && connection.connecting) return Connected(connection);
     if ((event.events & EPOLLOUT) != 0) peer.blocked = false;
     if ((event.events & EPOLLERR) != 0) return Broken(connection, peer);
-    if ((event.events & (EPOLLIN | EPOLLHUP)) != 0) Take(connection, is_client);
+    if ((event.events & (EPOLLIN | EPOLLHUP)) != 0) ReceiveFrom(connection, is_client);
   }
 
   void MakeChanges() {
@@ -303,11 +303,11 @@ class FaultProxy::Loop {
 
   // The end `peer` broke without closing. The other end gets a RST, too, unless a partition is between them.
   void Broken(Connection& connection, Peer& peer) const {
-    peer.gone = true;
+    peer.broke_in_partition = true;
     partitioned_ ? ResetPeer(peer) : ResetBoth(connection);
   }
 
-  void Take(Connection& connection, bool from_client) {
+  void ReceiveFrom(Connection& connection, bool from_client) {
     Peer& from = from_client ? connection.client : connection.server;
     Peer& to = from_client ? connection.server : connection.client;
     Flow& flow = from_client ? to_server_ : to_client_;
@@ -321,7 +321,7 @@ class FaultProxy::Loop {
     }
     const auto size = static_cast<size_t>(count);
     if (to.fd < 0 || flow.faults.drop) {
-      from.lost = true;
+      from.lost_bytes = true;
       counters_.dropped += size;
       return;
     }
@@ -366,7 +366,9 @@ class FaultProxy::Loop {
     return next;
   }
 
-  static bool IsOver(const Peer& peer) { return (peer.fd < 0 && !peer.gone) || (peer.ended && peer.queue.empty()); }
+  static bool IsOver(const Peer& peer) {
+    return (peer.fd < 0 && !peer.broke_in_partition) || (peer.ended && peer.queue.empty());
+  }
 
   static void ClosePeers(Connection& connection) {
     for (Peer* peer : {&connection.client, &connection.server}) {
@@ -400,9 +402,9 @@ class FaultProxy::Loop {
       chunk.sent += static_cast<size_t>(count);
       if (chunk.sent == chunk.bytes.size()) peer.queue.pop_front();
     }
-    if (peer.queue.empty() && other.ended && !peer.shut && other.fd >= 0) {
+    if (peer.queue.empty() && other.ended && !peer.write_closed && other.fd >= 0) {
       shutdown(peer.fd, SHUT_WR);
-      peer.shut = true;
+      peer.write_closed = true;
     }
     return std::nullopt;
   }

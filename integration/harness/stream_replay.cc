@@ -35,7 +35,7 @@ struct Frame {
 };
 
 // Takes the first frame from `bytes`. Returns false if the frame is not complete.
-bool TakeFrame(std::string_view* bytes, Frame* frame) {
+bool ConsumeFrame(std::string_view* bytes, Frame* frame) {
   if (bytes->size() < kFrameHeaderBytes) return false;
   const size_t size = Number(*bytes, 3);
   if (bytes->size() < kFrameHeaderBytes + size) return false;
@@ -66,7 +66,7 @@ class Replay {
     if (bytes.size() < kPrefaceBytes || !Send(bytes.substr(0, kPrefaceBytes))) return false;
     bytes.remove_prefix(kPrefaceBytes);
     Frame frame;
-    while (TakeFrame(&bytes, &frame)) {
+    while (ConsumeFrame(&bytes, &frame)) {
       // The server regards pings that come faster than its answers as an attack, and hangs up.
       if (frame.type == kPing) continue;
       // The client had received the server's settings before it sent its first frame in answer to them.
@@ -128,7 +128,7 @@ class Replay {
     received_.append(bytes, static_cast<size_t>(count));
     std::string_view rest = received_;
     Frame frame;
-    while (TakeFrame(&rest, &frame)) Understand(frame);
+    while (ConsumeFrame(&rest, &frame)) Understand(frame);
     received_.erase(0, received_.size() - rest.size());
     return true;
   }

@@ -60,7 +60,7 @@ class ComponentSearch {
       Frame& frame = frames_.back();
       const uint32_t i = frame.node;
       if (frame.next == graph_.Out(nodes_[i]).end()) {
-        if (low_[i] == order_[i]) Take(i);
+        if (low_[i] == order_[i]) CollectComponent(i);
         frames_.pop_back();
         if (!frames_.empty()) low_[frames_.back().node] = std::min(low_[frames_.back().node], low_[i]);
         continue;
@@ -76,7 +76,7 @@ class ComponentSearch {
     }
   }
 
-  void Take(uint32_t root) {
+  void CollectComponent(uint32_t root) {
     std::vector<uint32_t> component;
     uint32_t top = kOutside;
     do {

@@ -78,9 +78,9 @@ class Finder {
   void FindVersions();
   void SortKeys();
   void ReadAll(uint32_t place);
-  void Saw(uint32_t place, uint32_t key, const Value* value);
-  void SawInScan(uint32_t place, const OperationRecord& operation);
-  void SawList(uint32_t place, uint32_t key, const Value& value);
+  void RecordRead(uint32_t place, uint32_t key, const Value* value);
+  void RecordReadByScan(uint32_t place, const OperationRecord& operation);
+  void RecordListRead(uint32_t place, uint32_t key, const Value& value);
   void CheckOwn(uint32_t place, uint32_t key, const OperationRecord& own, const Value* value);
   void ReadVersion(uint32_t place, uint32_t key, uint32_t version, bool predicate);
   void Wrote(uint32_t place, uint32_t key, const OperationRecord& operation);
@@ -161,14 +161,14 @@ void Finder::ReadAll(uint32_t place) {
   read_before_writing_.clear();
   for (const OperationRecord& operation : t.operations) {
     if (operation.kind == OperationKind::kScan) {
-      SawInScan(place, operation);
+      RecordReadByScan(place, operation);
       continue;
     }
     const uint32_t key = KeyOf(operation.table, operation.key);
     if (operation.kind == OperationKind::kRead) {
-      Saw(place, key, operation.value ? &*operation.value : nullptr);
+      RecordRead(place, key, operation.value ? &*operation.value : nullptr);
     } else if (IsWrite(operation.kind)) {
-      if (operation.kind == OperationKind::kInsert) Saw(place, key, nullptr);
+      if (operation.kind == OperationKind::kInsert) RecordRead(place, key, nullptr);
       Wrote(place, key, operation);
     }
   }
@@ -182,13 +182,13 @@ void Finder::Wrote(uint32_t place, uint32_t key, const OperationRecord& operatio
   if (read != read_before_writing_.end()) keys_[key].versions[read->second].updaters.push_back(place);
 }
 
-void Finder::Saw(uint32_t place, uint32_t key, const Value* value) {
+void Finder::RecordRead(uint32_t place, uint32_t key, const Value* value) {
   if (const auto own = own_.find(key); own != own_.end()) {
     CheckOwn(place, key, *own->second, value);
     return;
   }
   if (value != nullptr) {
-    if (keys_[key].lists) SawList(place, key, *value);
+    if (keys_[key].lists) RecordListRead(place, key, *value);
     const uint32_t version = VersionOf(key, value->id);
     if (version == kNobody) return;
     if (keys_[key].versions[version].maker == place) {
@@ -220,10 +220,10 @@ void Finder::CheckOwn(uint32_t place, uint32_t key, const OperationRecord& own, 
                  {transaction(place).id});
     return;
   }
-  if (value != nullptr && keys_[key].lists) SawList(place, key, *value);
+  if (value != nullptr && keys_[key].lists) RecordListRead(place, key, *value);
 }
 
-void Finder::SawList(uint32_t place, uint32_t number, const Value& value) {
+void Finder::RecordListRead(uint32_t place, uint32_t number, const Value& value) {
   Key& key = keys_[number];
   const auto element = [](const Value& list, size_t i) -> const WriteId& {
     return i < list.before.size() ? list.before[i] : list.id;
@@ -253,7 +253,7 @@ void Finder::SawList(uint32_t place, uint32_t number, const Value& value) {
   key.longest_reader = place;
 }
 
-void Finder::SawInScan(uint32_t place, const OperationRecord& operation) {
+void Finder::RecordReadByScan(uint32_t place, const OperationRecord& operation) {
   const TransactionRecord& t = transaction(place);
   const Scan& scan = t.scans[operation.scan];
   absl::flat_hash_set<uint32_t> found;
@@ -262,7 +262,7 @@ void Finder::SawInScan(uint32_t place, const OperationRecord& operation) {
     if (!found.insert(key).second) {
       report_->Add(Anomaly::kScanOrder, Concat("T", t.id, " scanned ", KeyText(name), " twice"), {t.id});
     }
-    Saw(place, key, &value);
+    RecordRead(place, key, &value);
   }
   const std::vector<uint32_t>& keys = sorted_[operation.table];
   auto it = std::lower_bound(keys.begin(), keys.end(), std::string_view(scan.reached_low),

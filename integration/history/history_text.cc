@@ -26,18 +26,18 @@ int HexDigit(char c) {
 }
 
 template <typename Number>
-bool TakeNumber(std::string_view* text, Number* number) {
+bool ConsumeNumber(std::string_view* text, Number* number) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
   if (error != std::errc()) return false;
   text->remove_prefix(static_cast<size_t>(end - text->data()));
   return true;
 }
 
-bool TakeId(std::string_view* text, WriteId* id) {
+bool ConsumeId(std::string_view* text, WriteId* id) {
   std::string_view rest = *text;
-  if (!TakeNumber(&rest, &id->writer) || !rest.starts_with('.')) return false;
+  if (!ConsumeNumber(&rest, &id->writer) || !rest.starts_with('.')) return false;
   rest.remove_prefix(1);
-  if (!TakeNumber(&rest, &id->sequence)) return false;
+  if (!ConsumeNumber(&rest, &id->sequence)) return false;
   *text = rest;
   return true;
 }
@@ -77,14 +77,14 @@ class LineParser {
 
   bool Head() {
     TransactionRecord& t = *transaction_;
-    if (!Literal("T") || !TakeNumber(&rest_, &t.id) || t.id == 0) return Expected("T and the transaction's number");
-    if (!Literal(" c") || !TakeNumber(&rest_, &t.client)) return Expected("c and the client's number");
-    if (!Literal(" ") || !TakeNumber(&rest_, &t.invoke) || !Literal("..")) return Expected("the interval: 10..20");
-    const bool ended = TakeNumber(&rest_, &t.complete);
+    if (!Literal("T") || !ConsumeNumber(&rest_, &t.id) || t.id == 0) return Expected("T and the transaction's number");
+    if (!Literal(" c") || !ConsumeNumber(&rest_, &t.client)) return Expected("c and the client's number");
+    if (!Literal(" ") || !ConsumeNumber(&rest_, &t.invoke) || !Literal("..")) return Expected("the interval: 10..20");
+    const bool ended = ConsumeNumber(&rest_, &t.complete);
     if (ended && t.complete < t.invoke) return Expected("an interval that does not end before it begins");
     if (Literal(" @?")) {
       t.untimed = true;
-    } else if (Literal(" @") && (!TakeNumber(&rest_, &t.timestamp) || t.timestamp == 0)) {
+    } else if (Literal(" @") && (!ConsumeNumber(&rest_, &t.timestamp) || t.timestamp == 0)) {
       return Expected("a timestamp");
     }
     if (Literal(" ok")) {
@@ -99,7 +99,7 @@ class LineParser {
     if (!ended && t.outcome != Outcome::kUnknown) return Expected("the end of the interval");
     if (Literal(" snapshot")) {
       t.snapshot = true;
-      if (Literal(">") && (!TakeNumber(&rest_, &t.min_timestamp) || t.min_timestamp == 0)) {
+      if (Literal(">") && (!ConsumeNumber(&rest_, &t.min_timestamp) || t.min_timestamp == 0)) {
         return Expected("the timestamp that the snapshot holds");
       }
     }
@@ -121,10 +121,10 @@ class LineParser {
       known = true;
     }
     if (!known) return Expected("an operation: one of r p w i u a d s");
-    TakeNumber(&rest_, &operation->table);
+    ConsumeNumber(&rest_, &operation->table);
     if (!(operation->kind == OperationKind::kScan ? ScanBody(operation) : PointBody(operation))) return false;
     if (!Literal("!")) return true;
-    if (!TakeNumber(&rest_, &operation->invoke) || !Literal("-") || !TakeNumber(&rest_, &operation->complete) ||
+    if (!ConsumeNumber(&rest_, &operation->invoke) || !Literal("-") || !ConsumeNumber(&rest_, &operation->complete) ||
         operation->complete < operation->invoke) {
       return Expected("the operation's interval: !12-15");
     }
@@ -139,7 +139,7 @@ class LineParser {
     if (!Literal("=")) return Expected("= and a value");
     if (operation->kind == OperationKind::kRead && Literal("-")) return true;
     Value value;
-    if (!TakeValue(&rest_, &value)) return Expected("a value: 3.1 or [2.1,3.1]");
+    if (!ConsumeValue(&rest_, &value)) return Expected("a value: 3.1 or [2.1,3.1]");
     if (MakesValue(operation->kind) && (!value.before.empty() || value.id.writer != transaction_->id)) {
       return Expected("a write of this transaction");
     }
@@ -151,7 +151,8 @@ class LineParser {
     Scan scan;
     if (!Bounds(&scan.low, &scan.high)) return false;
     scan.descending = Literal("<");
-    if (Literal("#") && (!TakeNumber(&rest_, &scan.limit) || scan.limit == 0)) return Expected("a number of records");
+    if (Literal("#") && (!ConsumeNumber(&rest_, &scan.limit) || scan.limit == 0))
+      return Expected("a number of records");
     scan.reached_low = scan.low;
     scan.reached_high = scan.high;
     if (Literal("~") && !Bounds(&scan.reached_low, &scan.reached_high)) return false;
@@ -160,7 +161,7 @@ class LineParser {
       if (!first && !Literal(",")) return Expected(", or }");
       std::string key;
       Value value;
-      if (!Key(&key) || key.empty() || !Literal("=") || !TakeValue(&rest_, &value)) return Expected("KEY=VALUE");
+      if (!Key(&key) || key.empty() || !Literal("=") || !ConsumeValue(&rest_, &value)) return Expected("KEY=VALUE");
       scan.results.emplace_back(std::move(key), std::move(value));
     }
     operation->scan = static_cast<uint32_t>(transaction_->scans.size());
@@ -298,15 +299,15 @@ void AppendOperation(const TransactionRecord& transaction, const OperationRecord
 
 }  // namespace
 
-bool TakeValue(std::string_view* text, Value* value) {
+bool ConsumeValue(std::string_view* text, Value* value) {
   value->before.clear();
-  if (!text->starts_with('[')) return TakeId(text, &value->id);
+  if (!text->starts_with('[')) return ConsumeId(text, &value->id);
   std::string_view rest = text->substr(1);
-  if (!TakeId(&rest, &value->id)) return false;
+  if (!ConsumeId(&rest, &value->id)) return false;
   while (rest.starts_with(',')) {
     rest.remove_prefix(1);
     value->before.push_back(value->id);
-    if (!TakeId(&rest, &value->id)) return false;
+    if (!ConsumeId(&rest, &value->id)) return false;
   }
   if (!rest.starts_with(']')) return false;
   *text = rest.substr(1);

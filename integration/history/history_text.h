@@ -35,7 +35,7 @@ std::string KeyText(std::string_view key);
 
 // Parses the value at the start of `text` and moves `text` behind it. Returns false and leaves `text` as it was if
 // there is none.
-bool TakeValue(std::string_view* text, Value* value);
+bool ConsumeValue(std::string_view* text, Value* value);
 
 }  // namespace deut::history
 

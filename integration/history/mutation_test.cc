@@ -99,7 +99,7 @@ TEST_F(MutationTest, AChangedResultIsFoundByTheTimestamps) {
   for (int round = 0; round < kRounds; ++round) {
     History history = Simulate(AnyOptions(random_), random_);
     std::string what;
-    if (!Corrupt(&history, random_, &what)) continue;
+    if (!CorruptOneResult(&history, random_, &what)) continue;
     ++changed;
     ASSERT_FALSE(CheckTimestamps(history).ok()) << what << "\n" << TextOf(history);
   }
@@ -117,7 +117,7 @@ TEST_F(MutationTest, AChangedResultIsFoundByCycles) {
     options.deletes = false;
     History history = Simulate(options, random_);
     std::string what;
-    if (!Corrupt(&history, random_, &what)) continue;
+    if (!CorruptOneResult(&history, random_, &what)) continue;
     ++changed;
     ASSERT_FALSE(CheckCycles(history).ok()) << what << "\n" << TextOf(history);
   }

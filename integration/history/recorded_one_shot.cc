@@ -36,7 +36,7 @@ void Show(const OperationResult& answer, OperationRecord* operation, Transaction
   if (step.kind == OperationKind::kScan) {
     Scan scan = RequestedScan(step.scan);
     if (!answer.complete) SetReached(&scan, answer.resume);
-    result->records = TakeRecords(answer.records, &scan);
+    result->records = AddBatchToScan(answer.records, &scan);
     operation->scan = static_cast<uint32_t>(record->scans.size());
     record->scans.push_back(std::move(scan));
   } else if (step.kind == OperationKind::kRead) {

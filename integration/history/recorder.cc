@@ -39,7 +39,7 @@ void SetReached(history::Scan* scan, std::string resume) {
   (scan->descending ? scan->reached_low : scan->reached_high) = std::move(resume);
 }
 
-std::vector<StoredRecord> TakeRecords(const RecordBatch& batch, history::Scan* scan) {
+std::vector<StoredRecord> AddBatchToScan(const RecordBatch& batch, history::Scan* scan) {
   std::vector<StoredRecord> records;
   for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) {
     records.push_back({.key = std::string(it.record().key), .value = ParseStored(it.record().value)});
@@ -60,7 +60,7 @@ std::string StoredText(const Value& value, std::string_view payload, size_t long
 
 StoredValue ParseStored(std::string_view text) {
   StoredValue stored;
-  if (!TakeValue(&text, &stored.value) || (!text.empty() && !text.starts_with(' '))) return {};
+  if (!ConsumeValue(&text, &stored.value) || (!text.empty() && !text.starts_with(' '))) return {};
   if (!text.empty()) stored.payload = text.substr(1);
   return stored;
 }
@@ -82,7 +82,7 @@ void RecordedTransaction::End(OperationRecord operation) {
 Result<std::optional<StoredValue>> RecordedTransaction::Get(TableId table, std::string_view key) {
   OperationRecord operation = Begin(OperationKind::kRead, table, key);
   const Result<std::optional<std::string>> text = transaction_->Get(table, key);
-  DEUT_RETURN_IF_ERROR(Saw(table, text.status()));
+  DEUT_RETURN_IF_ERROR(NoteTableStatus(table, text.status()));
   std::optional<StoredValue> stored;
   if (*text) {
     stored = ParseStored(**text);
@@ -99,7 +99,7 @@ Status RecordedTransaction::Write(OperationKind kind, TableId table, std::string
   const Status status = kind == OperationKind::kInsert   ? transaction_->Insert(table, key, text)
                         : kind == OperationKind::kUpdate ? transaction_->Update(table, key, text)
                                                          : transaction_->Put(table, key, text);
-  if (IsNoTable(Saw(table, status))) return status;
+  if (IsNoTable(NoteTableStatus(table, status))) return status;
   if (status.ok()) {
     ++sequence_;
     End(std::move(operation));
@@ -132,7 +132,7 @@ Status RecordedTransaction::Append(TableId table, std::string_view key) {
     longer.before = list->value.before;
     longer.before.push_back(list->value.id);
   }
-  DEUT_RETURN_IF_ERROR(Saw(table, transaction_->Put(table, key, StoredText(longer, "", padding_))));
+  DEUT_RETURN_IF_ERROR(NoteTableStatus(table, transaction_->Put(table, key, StoredText(longer, "", padding_))));
   ++sequence_;
   End(std::move(operation));
   return Status();
@@ -140,7 +140,7 @@ Status RecordedTransaction::Append(TableId table, std::string_view key) {
 
 Status RecordedTransaction::Remove(TableId table, std::string_view key) {
   OperationRecord operation = Begin(OperationKind::kDelete, table, key);
-  DEUT_RETURN_IF_ERROR(Saw(table, transaction_->Remove(table, key)));
+  DEUT_RETURN_IF_ERROR(NoteTableStatus(table, transaction_->Remove(table, key)));
   End(std::move(operation));
   return Status();
 }
@@ -150,14 +150,14 @@ Status RecordedTransaction::CompareAndSet(TableId table, std::string_view key, s
   operation.value = NextValue();
   const std::string text = StoredText(*operation.value, payload, padding_);
   std::optional<std::string> found;
-  Status status = Saw(table, transaction_->CompareAndSet(table, key, std::nullopt, text, &found));
+  Status status = NoteTableStatus(table, transaction_->CompareAndSet(table, key, std::nullopt, text, &found));
   if (status == ErrorCode::kConditionFailed && found.has_value()) {
     OperationRecord read = Begin(OperationKind::kRead, table, key);
     read.value = ParseStored(*found).value;
     End(std::move(read));
     operation = Begin(OperationKind::kUpdate, table, key);
     operation.value = NextValue();
-    status = Saw(table, transaction_->CompareAndSet(table, key, *found, text));
+    status = NoteTableStatus(table, transaction_->CompareAndSet(table, key, *found, text));
     if (status == ErrorCode::kConditionFailed)
       status = DEUT_ERROR(kCorruption, "a key has two values in one transaction");
   }
@@ -175,7 +175,7 @@ Status RecordedTransaction::RemoveRange(TableId table, const std::string& low, c
   std::vector<OperationRecord> deletes;
   for (const StoredRecord& record : records) deletes.push_back(Begin(OperationKind::kDelete, table, record.key));
   const Result<uint64_t> removed = transaction_->RemoveRange(table, low, high);
-  DEUT_RETURN_IF_ERROR(Saw(table, removed.status()));
+  DEUT_RETURN_IF_ERROR(NoteTableStatus(table, removed.status()));
   if (*removed != records.size()) {
     return DEUT_ERROR(kCorruption, *removed, " keys were removed where a scan had seen ", records.size());
   }
@@ -186,10 +186,10 @@ Status RecordedTransaction::RemoveRange(TableId table, const std::string& low, c
 Result<std::vector<StoredRecord>> RecordedTransaction::Scan(TableId table, const ScanOptions& options) {
   OperationRecord operation = Begin(OperationKind::kScan, table, "");
   const Result<ScanResult> result = transaction_->Scan(table, options);
-  DEUT_RETURN_IF_ERROR(Saw(table, result.status()));
+  DEUT_RETURN_IF_ERROR(NoteTableStatus(table, result.status()));
   history::Scan scan = RequestedScan(options);
   if (!result->complete) SetReached(&scan, result->resume);
-  std::vector<StoredRecord> records = TakeRecords(result->records, &scan);
+  std::vector<StoredRecord> records = AddBatchToScan(result->records, &scan);
   operation.scan = static_cast<uint32_t>(record_->scans.size());
   record_->scans.push_back(std::move(scan));
   End(std::move(operation));
@@ -213,9 +213,9 @@ Result<std::vector<StoredRecord>> RecordedTransaction::ScanSlowly(TableId table,
   if (status.ok()) status = scanner.status();
   if (!status.ok()) {
     record_->operations.erase(record_->operations.begin() + static_cast<std::ptrdiff_t>(place));
-    return Saw(table, std::move(status));
+    return NoteTableStatus(table, std::move(status));
   }
-  DEUT_RETURN_IF_ERROR(Saw(table, Status()));
+  DEUT_RETURN_IF_ERROR(NoteTableStatus(table, Status()));
   if (!scanner.complete()) SetReached(&scan, scanner.resume());
   OperationRecord& operation = record_->operations[place];
   operation.scan = static_cast<uint32_t>(record_->scans.size());
@@ -224,7 +224,7 @@ Result<std::vector<StoredRecord>> RecordedTransaction::ScanSlowly(TableId table,
   return records;
 }
 
-Status RecordedTransaction::Saw(TableId table, Status status) {
+Status RecordedTransaction::NoteTableStatus(TableId table, Status status) {
   if (!watches_tables_) return status;
   const bool gone = IsNoTable(status);
   const bool there = status.ok() || status == ErrorCode::kAlreadyExists || (status == ErrorCode::kNotFound && !gone);

@@ -102,7 +102,7 @@ class RecordedTransaction {
   Status Write(OperationKind kind, TableId table, std::string_view key, std::string_view payload);
   // Called with the status of each finished operation on the table. Records whether the operation found the table
   // dropped.
-  Status Saw(TableId table, Status status);
+  Status NoteTableStatus(TableId table, Status status);
   Value NextValue() const { return {.id = {.writer = record_->id, .sequence = sequence_ + 1}, .before = {}}; }
 
   Runtime& runtime_;

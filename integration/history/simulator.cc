@@ -226,6 +226,8 @@ class Corrupter {
 
 History Simulate(const SimulatorOptions& options, Random& random) { return Simulation(options, random).Run(); }
 
-bool Corrupt(History* history, Random& random, std::string* what) { return Corrupter(history, random).Run(what); }
+bool CorruptOneResult(History* history, Random& random, std::string* what) {
+  return Corrupter(history, random).Run(what);
+}
 
 }  // namespace deut::history

@@ -36,7 +36,7 @@ History Simulate(const SimulatorOptions& options, Random& random);
 // absence, an older value, a key more or less in a scan. Values that a transaction of unknown outcome wrote stay
 // unchanged, because it might not have committed. `what` receives a description. Returns false if nothing could be
 // changed.
-bool Corrupt(History* history, Random& random, std::string* what);
+bool CorruptOneResult(History* history, Random& random, std::string* what);
 
 }  // namespace deut::history
 

@@ -18,7 +18,7 @@ Scan RequestedScan(const ScanOptions& options);
 // Sets the reached bounds of a scan that will continue at `resume`: it answers for the keys before `resume`.
 void SetReached(Scan* scan, std::string resume);
 // Adds the batch to the scan's results, and returns its records.
-std::vector<StoredRecord> TakeRecords(const RecordBatch& batch, Scan* scan);
+std::vector<StoredRecord> AddBatchToScan(const RecordBatch& batch, Scan* scan);
 
 }  // namespace deut::history
 

@@ -13,7 +13,7 @@ constexpr uint64_t kKeys = 8;
 std::string Key(uint64_t number) { return Concat("key", number); }
 
 // Neither a refused precondition nor a dropped table ends a transaction.
-Status GoOn(const Status& status) {
+Status IgnoreRefusals(const Status& status) {
   return status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound ? Status() : status;
 }
 
@@ -76,8 +76,8 @@ Status TablesWorkload::Use(RecordedClient& client, Random& random) {
     for (uint64_t i = 1 + random.Below(4); i > 0; --i) {
       const TableId table = tables[random.Below(tables.size())];
       if (snapshot) {
-        DEUT_RETURN_IF_ERROR(
-            GoOn(random.OneIn(2) ? t.Get(table, Key(random.Below(kKeys))).status() : t.Scan(table, {}).status()));
+        DEUT_RETURN_IF_ERROR(IgnoreRefusals(random.OneIn(2) ? t.Get(table, Key(random.Below(kKeys))).status()
+                                                            : t.Scan(table, {}).status()));
       } else {
         DEUT_RETURN_IF_ERROR(Operate(t, table, random));
       }
@@ -95,17 +95,17 @@ Status TablesWorkload::Operate(RecordedTransaction& t, TableId table, Random& ra
   switch (random.Below(8)) {
     case 0:
     case 1:
-      return GoOn(t.Put(table, key));
+      return IgnoreRefusals(t.Put(table, key));
     case 2:
-      return GoOn(t.Insert(table, key));
+      return IgnoreRefusals(t.Insert(table, key));
     case 3:
-      return GoOn(t.Update(table, key));
+      return IgnoreRefusals(t.Update(table, key));
     case 4:
-      return GoOn(t.Remove(table, key));
+      return IgnoreRefusals(t.Remove(table, key));
     case 5:
-      return GoOn(t.Scan(table, scan).status());
+      return IgnoreRefusals(t.Scan(table, scan).status());
     default:
-      return GoOn(t.Get(table, key).status());
+      return IgnoreRefusals(t.Get(table, key).status());
   }
 }
 
@@ -146,7 +146,7 @@ Status TablesWorkload::DropOnce(RecordedClient& client, size_t which) {
       wrong = DEUT_ERROR(kCorruption, "table ", table.value, " is not there to be dropped: ", status.ToString());
     }
     if (status.ok() || status == ErrorCode::kOutcomeUnknown) named.there = false;
-    if (status == ErrorCode::kOutcomeUnknown) GiveUpName(named);
+    if (status == ErrorCode::kOutcomeUnknown) RetireName(named);
     --named.droppers;
   }
   if (!wrong.ok()) return wrong;
@@ -170,7 +170,7 @@ Status TablesWorkload::Make(RecordedClient& client, size_t which) {
     named.there = true;
     return Status();
   }
-  if (made.status() == ErrorCode::kOutcomeUnknown) GiveUpName(named);
+  if (made.status() == ErrorCode::kOutcomeUnknown) RetireName(named);
   if (made.status() == ErrorCode::kAlreadyExists) {
     return DEUT_ERROR(kCorruption, name, " is not free: ", made.status().ToString());
   }
@@ -178,7 +178,7 @@ Status TablesWorkload::Make(RecordedClient& client, size_t which) {
 }
 
 // It is not known whether a table has the name.
-void TablesWorkload::GiveUpName(Named& named) {
+void TablesWorkload::RetireName(Named& named) {
   named.name = Concat(named.name.substr(0, named.name.find('+')), "+", ++named.lost_names);
 }
 
@@ -195,9 +195,9 @@ Status TablesWorkload::ReadAll(RecordedClient& client) {
   return client.Run({}, [&](RecordedTransaction& t) -> Status {
     for (const TableId table : tables) {
       ScanOptions scan;
-      DEUT_RETURN_IF_ERROR(GoOn(t.Scan(table, scan).status()));
+      DEUT_RETURN_IF_ERROR(IgnoreRefusals(t.Scan(table, scan).status()));
       scan.direction = Direction::kDescending;
-      DEUT_RETURN_IF_ERROR(GoOn(t.Scan(table, scan).status()));
+      DEUT_RETURN_IF_ERROR(IgnoreRefusals(t.Scan(table, scan).status()));
     }
     return Status();
   });

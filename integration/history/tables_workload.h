@@ -49,7 +49,7 @@ class TablesWorkload final : public Workload {
   Status Drop(RecordedClient& client, Random& random, size_t which);
   Status DropOnce(RecordedClient& client, size_t which);
   Status Make(RecordedClient& client, size_t which);
-  static void GiveUpName(Named& named);
+  static void RetireName(Named& named);
 
   const TableId first_;  // there from the beginning, never dropped
   const Durability durability_;

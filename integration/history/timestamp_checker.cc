@@ -39,7 +39,7 @@ class Checker {
   std::string Name(uint32_t place) const;
 
   bool CheckOrder();
-  void Arrange();
+  void SortByPosition();
   void FindUnknown();
   void Replay();
   void Run(uint32_t place);
@@ -74,7 +74,7 @@ class Checker {
 
   // State of one replay.
   Report replay_;
-  bool again_ = false;  // a guess was made or taken back: the result of this replay is discarded
+  bool replay_discarded_ = false;  // a guess was made or taken back: the result of this replay is discarded
   absl::flat_hash_map<KeyName, uint32_t> guessed_deletions_;  // keys whose last deletion is a guess
   std::map<uint32_t, Cells> tables_;
   uint32_t current_ = 0;
@@ -88,14 +88,14 @@ std::string Checker::Name(uint32_t place) const {
 
 Report Checker::Run() {
   if (!report_.ok()) return report_;
-  Arrange();
+  SortByPosition();
   if (!CheckOrder()) return report_;
   FindUnknown();
   for (;;) {
-    again_ = false;
+    replay_discarded_ = false;
     Replay();
-    if (!again_) break;
-    Arrange();
+    if (!replay_discarded_) break;
+    SortByPosition();
   }
   index_.CheckSources(&report_);
   CheckRealTime();
@@ -109,7 +109,7 @@ Report Checker::Run() {
 }
 
 // Sorts the transactions that have a position. Those without a timestamp have one while they count as committed.
-void Checker::Arrange() {
+void Checker::SortByPosition() {
   positions_ = Positions(index_);
   order_.clear();
   for (uint32_t i = 0; i < index_.size(); ++i) {
@@ -280,7 +280,7 @@ bool Checker::GuessUnplaced(const std::vector<uint32_t>& candidates) {
     const uint32_t candidate = candidates[i];
     if (candidate == current_ || transaction(candidate).invoke > transaction(current_).complete) continue;
     if (guessed_.contains(candidate)) {
-      if (again_) return true;
+      if (replay_discarded_) return true;
       continue;
     }
     if (!refuted_.contains(candidate) && !index_.committed(candidate)) return Guess(candidate);
@@ -291,7 +291,7 @@ bool Checker::GuessUnplaced(const std::vector<uint32_t>& candidates) {
 bool Checker::Guess(uint32_t candidate) {
   guessed_.insert(candidate);
   index_.SetCommitted(candidate);
-  again_ = true;
+  replay_discarded_ = true;
   return true;
 }
 
@@ -300,7 +300,7 @@ bool Checker::Refute(uint32_t writer) {
   refuted_.insert(writer);
   index_.ResetCommitted();
   for (const uint32_t guessed : guessed_) index_.SetCommitted(guessed);
-  again_ = true;
+  replay_discarded_ = true;
   return true;
 }
 
@@ -317,7 +317,7 @@ bool Checker::ExplainAbsence(uint32_t table, std::string_view key, const Cell& c
     const uint32_t candidate = candidates[i];
     if (positions_[candidate] > positions_[current_] || positions_[candidate] < cell.seen) continue;
     if (guessed_.contains(candidate)) {
-      if (again_) return true;  // decided in this replay, which will be repeated
+      if (replay_discarded_) return true;  // decided in this replay, which will be repeated
       continue;
     }
     if (!refuted_.contains(candidate) && !index_.committed(candidate)) return Guess(candidate);
@@ -332,7 +332,7 @@ bool Checker::ExplainPresence(uint32_t table, std::string_view key) {
     const uint32_t candidate = candidates[i];
     if (positions_[candidate] > positions_[current_]) continue;
     if (guessed_.contains(candidate)) {
-      if (again_) return true;
+      if (replay_discarded_) return true;
       continue;
     }
     if (!refuted_.contains(candidate) && !index_.committed(candidate)) return Guess(candidate);

@@ -41,7 +41,7 @@ class Placement {
     Position low{.timestamp = 1, .rank = 0};     // it stands behind this position
     std::optional<Position> end = std::nullopt;  // ... and in front of this one
   };
-  enum class Slots : uint8_t { kOfItsKeys, kAll };
+  enum class Slots : uint8_t { kOwnKeys, kAll };
 
   Unplaced Watch(uint32_t place);
   void CollectEvents();
@@ -126,7 +126,7 @@ void Placement::PlaceGroup(const std::vector<size_t>& group) {
       if (operation.kind != OperationKind::kScan) keys_.insert({operation.table, operation.key});
     }
   }
-  for (const Slots slots : {Slots::kOfItsKeys, Slots::kAll}) {
+  for (const Slots slots : {Slots::kOwnKeys, Slots::kAll}) {
     uint32_t looks = kMaxLooks;
     if (Search(group, 0, slots, &looks)) return;
   }
@@ -359,7 +359,7 @@ bool Placement::AllSawWhatWasThere() const {
 }
 
 void Placement::PlaceByItself(const Unplaced& unplaced) {
-  const std::vector<Position> candidates = Candidates(unplaced, Slots::kOfItsKeys);
+  const std::vector<Position> candidates = Candidates(unplaced, Slots::kOwnKeys);
   const auto fits =
       std::find_if(candidates.begin(), candidates.end(), [&](const Position& at) { return Fits(at, unplaced.place); });
   Position& at = positions_[unplaced.place];

@@ -489,7 +489,7 @@ class Starvation final : public TableWorkload {
         },
         &report);
     const uint64_t overtaken = report.aborts[static_cast<size_t>(AbortReason::kRangeReadLater)];
-    if (overtaken <= kOften) return status;
+    if (overtaken <= kMaxOvertakes) return status;
     return DEUT_ERROR(kInternal, "a transaction was starved: it was overtaken ", overtaken,
                       " times by scans of its range");
   }
@@ -497,7 +497,7 @@ class Starvation final : public TableWorkload {
  private:
   // Scans overtake the first attempt nearly always. Later attempts declare their write (R11), so only a scan that
   // begins at that very moment overtakes them.
-  static constexpr uint64_t kOften = 8;
+  static constexpr uint64_t kMaxOvertakes = 8;
 };
 
 template <typename Kind>

@@ -24,15 +24,15 @@ int64_t Nanos() { return RealRuntime().Now().time_since_epoch().count(); }
 
 std::string Key(uint64_t number) { return Concat("k", number / 10, number % 10); }
 
-Told ToldBy(const Status& status, Durability durability) {
-  if (status.ok()) return durability == Durability::kDurable ? Told::kDurable : Told::kBuffered;
-  return status == ErrorCode::kOutcomeUnknown ? Told::kUnknown : Told::kRefused;
+Acknowledgement AcknowledgementOf(const Status& status, Durability durability) {
+  if (status.ok()) return durability == Durability::kDurable ? Acknowledgement::kDurable : Acknowledgement::kBuffered;
+  return status == ErrorCode::kOutcomeUnknown ? Acknowledgement::kUnknown : Acknowledgement::kRefused;
 }
 
 Result<TableId> CreateTable(PoweredStore& store, Oracle& oracle, const std::string& name) {
   TableChange change{.name = name, .created = true, .invoke = Nanos()};
   const Result<TableId> table = store.client().CreateTable(name);
-  change.told = ToldBy(table.status(), Durability::kDurable);
+  change.told = AcknowledgementOf(table.status(), Durability::kDurable);
   change.complete = Nanos();
   oracle.TableChanged(change);
   return table;
@@ -40,7 +40,7 @@ Result<TableId> CreateTable(PoweredStore& store, Oracle& oracle, const std::stri
 
 void DropTable(PoweredStore& store, Oracle& oracle, const std::string& name) {
   TableChange change{.name = name, .invoke = Nanos()};
-  change.told = ToldBy(store.client().DropTable(name), Durability::kDurable);
+  change.told = AcknowledgementOf(store.client().DropTable(name), Durability::kDurable);
   change.complete = Nanos();
   oracle.TableChanged(change);
 }
@@ -106,7 +106,7 @@ class Worker {
     if (status.ok()) {
       const Result<CommitAnswer> committed = transaction->Commit();
       status = committed.status();
-      attempt.told = ToldBy(status, options.durability);
+      attempt.told = AcknowledgementOf(status, options.durability);
       if (committed.ok()) attempt.lsn = committed->commit_lsn;
     }
     attempt.record.complete = Nanos();

@@ -25,15 +25,15 @@ bool Writes(const TransactionRecord& record) {
   return std::ranges::any_of(record.operations, [](const OperationRecord& o) { return IsWrite(o.kind); });
 }
 
-const char* Name(Told told) {
+const char* Name(Acknowledgement told) {
   switch (told) {
-    case Told::kRefused:
+    case Acknowledgement::kRefused:
       return "refused";
-    case Told::kBuffered:
+    case Acknowledgement::kBuffered:
       return "acknowledged as buffered";
-    case Told::kDurable:
+    case Acknowledgement::kDurable:
       return "acknowledged as durable";
-    case Told::kUnknown:
+    case Acknowledgement::kUnknown:
       return "of unknown outcome";
   }
   return "?";
@@ -79,7 +79,7 @@ void Oracle::Ended(Attempt attempt) {
 
 void Oracle::TableChanged(const TableChange& change) {
   const MutexLock lock(mutex_);
-  if (change.told == Told::kRefused) return;
+  if (change.told == Acknowledgement::kRefused) return;
   Table& table = tables_[change.name];
   (change.created ? table.created : table.dropped) = change;
   table.found.reset();
@@ -96,12 +96,12 @@ std::unique_ptr<Oracle> Oracle::AsOf(int64_t moment) const {
     const bool ended = attempt.record.complete < moment;
     Attempt& known = then->attempts_.emplace_back(attempt);
     known.found.reset();
-    if (!ended && known.told != Told::kRefused) known.told = Told::kUnknown;
+    if (!ended && known.told != Acknowledgement::kRefused) known.told = Acknowledgement::kUnknown;
     if (ended && !known.record.snapshot) then->drawn_ = std::max(then->drawn_, known.record.timestamp);
   }
   const auto as_of = [moment](std::optional<TableChange> change) {
     if (change && change->invoke > moment) change.reset();
-    if (change && change->complete >= moment) change->told = Told::kUnknown;
+    if (change && change->complete >= moment) change->told = Acknowledgement::kUnknown;
     return change;
   };
   for (const auto& [name, table] : tables_) {
@@ -122,7 +122,7 @@ std::string Oracle::JudgeTables(const Found& found) {
       continue;
     }
     const auto is_durable = [](const std::optional<TableChange>& change) {
-      return change && change->told == Told::kDurable;
+      return change && change->told == Acknowledgement::kDurable;
     };
     if (there && is_durable(table.dropped))
       return Concat("table ", name, " is there, though its drop was acknowledged");
@@ -148,8 +148,8 @@ std::string Oracle::JudgeAttempts(const Found& found) {
       if (*attempt.found == there) continue;
       return Concat(Describe(attempt), there ? " has risen again" : " has vanished after it was found");
     }
-    if (there && attempt.told == Told::kRefused) return Concat(Describe(attempt), " is there");
-    if (!there && attempt.told == Told::kDurable) return Concat(Describe(attempt), " is lost");
+    if (there && attempt.told == Acknowledgement::kRefused) return Concat(Describe(attempt), " is there");
+    if (!there && attempt.told == Acknowledgement::kDurable) return Concat(Describe(attempt), " is lost");
   }
   for (const auto& [key, value] : journal) {
     if (!expected.contains(key)) return Concat("the journal holds ", key, ", which nobody wrote");
@@ -171,7 +171,7 @@ std::string Oracle::JudgePrefix() {
     if (by_time == nullptr || attempt.record.invoke > by_time->record.invoke) by_time = &attempt;
   }
   for (const Attempt& attempt : attempts_) {
-    if (attempt.found != false || attempt.told != Told::kBuffered || !Writes(attempt.record)) continue;
+    if (attempt.found != false || attempt.told != Acknowledgement::kBuffered || !Writes(attempt.record)) continue;
     if (const Attempt* there = last[attempt.life]; there != nullptr && there->lsn > attempt.lsn)
       return Concat(Describe(attempt), " is missing in front of ", Describe(*there));
     if (const Attempt* there = latest[attempt.life]; there != nullptr && there->record.invoke > attempt.record.complete)
@@ -229,7 +229,7 @@ std::string Oracle::Finish() {
   history::History history;
   for (const Attempt& attempt : attempts_) {
     TransactionRecord record = attempt.record;
-    const bool stands = Writes(record) ? attempt.found == true : attempt.told == Told::kDurable;
+    const bool stands = Writes(record) ? attempt.found == true : attempt.told == Acknowledgement::kDurable;
     record.outcome = stands ? history::Outcome::kCommitted : history::Outcome::kAborted;
     history.transactions.push_back(std::move(record));
   }
@@ -252,14 +252,15 @@ uint64_t Oracle::committed() const {
 
 uint64_t Oracle::lost_buffered() const {
   const MutexLock lock(mutex_);
-  return static_cast<uint64_t>(std::ranges::count_if(
-      attempts_, [](const Attempt& a) { return a.found == false && a.told == Told::kBuffered && Writes(a.record); }));
+  return static_cast<uint64_t>(std::ranges::count_if(attempts_, [](const Attempt& a) {
+    return a.found == false && a.told == Acknowledgement::kBuffered && Writes(a.record);
+  }));
 }
 
 uint64_t Oracle::unknown_found() const {
   const MutexLock lock(mutex_);
-  return static_cast<uint64_t>(
-      std::ranges::count_if(attempts_, [](const Attempt& a) { return a.found == true && a.told == Told::kUnknown; }));
+  return static_cast<uint64_t>(std::ranges::count_if(
+      attempts_, [](const Attempt& a) { return a.found == true && a.told == Acknowledgement::kUnknown; }));
 }
 
 }  // namespace deut::power

@@ -35,11 +35,11 @@
 namespace deut::power {
 
 // The answer that a client got about the end of its transaction, or of its creation or drop of a table.
-enum class Told : uint8_t { kRefused, kBuffered, kDurable, kUnknown };
+enum class Acknowledgement : uint8_t { kRefused, kBuffered, kDurable, kUnknown };
 
 struct Attempt {
   history::TransactionRecord record;  // id, times, timestamp, operations; the oracle sets the outcome
-  Told told = Told::kRefused;
+  Acknowledgement told = Acknowledgement::kRefused;
   Lsn lsn;  // 0 = not known
   uint32_t life = 0;
   std::optional<bool> found;  // set by the first reader after its life
@@ -49,7 +49,7 @@ struct Attempt {
 struct TableChange {
   std::string name;
   bool created = false;  // else dropped
-  Told told = Told::kRefused;
+  Acknowledgement told = Acknowledgement::kRefused;
   int64_t invoke = 0, complete = 0;
 };
 

@@ -44,8 +44,8 @@ RunOptions OptionsOf(const Case& which, uint64_t seed) {
 // The end of every run: a life that recovers, is judged and works; one that only reads; the verdict on the whole
 // history.
 std::string EndOf(PowerRun& run, uint32_t steps) {
-  std::string wrong = run.Live({.steps = steps});
-  if (wrong.empty()) wrong = run.Live({});
+  std::string wrong = run.RunLife({.steps = steps});
+  if (wrong.empty()) wrong = run.RunLife({});
   return wrong.empty() ? run.Finish() : wrong;
 }
 
@@ -55,7 +55,7 @@ class PowerLoss : public ::testing::TestWithParam<Case> {};
 uint64_t OperationsOfALife(const Case& which, uint64_t seed, void (*prepare)(FaultyDisk&) = nullptr) {
   PowerRun run(OptionsOf(which, seed));
   if (prepare != nullptr) prepare(run.disk());
-  EXPECT_EQ(run.Live({.steps = which.steps}), "");
+  EXPECT_EQ(run.RunLife({.steps = which.steps}), "");
   return run.disk().counts().changing;
 }
 
@@ -82,10 +82,10 @@ TEST_P(PowerLoss, AtEveryOperationAndAgainInRecovery) {
   for (uint64_t at = 1 + Seed() % step; at <= operations; at += step) {
     PowerRun run(OptionsOf(which, Seed()));
     Random random(Seed() * 1000 + at);
-    std::string wrong = run.Live({.crash_after = at, .steps = which.steps});
+    std::string wrong = run.RunLife({.crash_after = at, .steps = which.steps});
     ++figures.crash_points;
     // Loses power once more during the recovery, or soon after it.
-    if (wrong.empty()) wrong = run.Live({.crash_after = 1 + random.Below(20), .steps = 4});
+    if (wrong.empty()) wrong = run.RunLife({.crash_after = 1 + random.Below(20), .steps = 4});
     figures.second_crashes += run.was_read() ? 0 : 1;
     if (wrong.empty()) wrong = EndOf(run, 4);
     figures.Add(run);
@@ -106,9 +106,9 @@ TEST_P(PowerLoss, AtEveryOperationOfRecovery) {
     const uint64_t stride = which.keeps_pages ? 1 : (step + 1) / 2;
     for (uint64_t second = 1 + random.Below(stride); in_recovery; second += stride) {
       PowerRun run(OptionsOf(which, Seed()));
-      std::string wrong = run.Live({.crash_after = at, .steps = which.steps});
+      std::string wrong = run.RunLife({.crash_after = at, .steps = which.steps});
       ++figures.crash_points;
-      if (wrong.empty()) wrong = run.Live({.crash_after = second});
+      if (wrong.empty()) wrong = run.RunLife({.crash_after = second});
       in_recovery = run.crashed();
       figures.second_crashes += in_recovery ? 1 : 0;
       if (wrong.empty()) wrong = EndOf(run, 4);
@@ -128,9 +128,9 @@ TEST_P(PowerLoss, ManyLives) {
     Random random(seed);
     std::string wrong;
     for (int life = 0; life < 10 && wrong.empty(); ++life) {
-      wrong = run.Live({.crash_after = random.OneIn(4) ? 0 : 1 + random.Below(100),
-                        .steps = which.steps,
-                        .power_stays = random.OneIn(2)});
+      wrong = run.RunLife({.crash_after = random.OneIn(4) ? 0 : 1 + random.Below(100),
+                           .steps = which.steps,
+                           .keeps_power = random.OneIn(2)});
       ++figures.crash_points;
     }
     if (wrong.empty()) wrong = EndOf(run, 4);
@@ -147,7 +147,7 @@ struct FaultCase {
   const char* name;
   DiskFault::Action action;
   uint32_t kinds;
-  bool must_fail;  // the log cannot go on
+  bool expect_failure;  // the log cannot go on
 };
 
 constexpr FaultCase kFaults[] = {
@@ -179,13 +179,13 @@ TEST_P(PowerLoss, DiskFaults) {
                              .count = 1 + random.Below(2)});
     };
     PowerRun run(OptionsOf(which, seed));
-    std::string wrong = run.Live({.steps = 20});
+    std::string wrong = run.RunLife({.steps = 20});
     Life life{.steps = which.steps, .faulty = true};
     (random.OneIn(3) ? life.before_open : life.before_work) = add;
-    life.must_fail = [&](FaultyDisk& disk) { return fault_case.must_fail && disk.hits(fault) > 0; };
-    life.power_stays =
+    life.expect_failure = [&](FaultyDisk& disk) { return fault_case.expect_failure && disk.hits(fault) > 0; };
+    life.keeps_power =
         random.OneIn(2);  // then the next life builds on what the failed one left, and power is lost after that
-    if (wrong.empty()) wrong = run.Live(life);
+    if (wrong.empty()) wrong = run.RunLife(life);
     struck += run.disk().hits(fault) > 0 ? 1 : 0;
     if (!run.failure().ok()) {
       ++stopped;
@@ -226,12 +226,12 @@ TEST_P(PowerLoss, ADeviceThatHangs) {
         hangs.store(true);
       });
     };
-    life.must_fail = [&](FaultyDisk&) {
+    life.expect_failure = [&](FaultyDisk&) {
       stopped.store(true);
       hanger.reset();
       return hangs.load();
     };
-    std::string wrong = run.Live(life);
+    std::string wrong = run.RunLife(life);
     if (hangs.load()) {
       ++hung;
       EXPECT_NE(run.failure().message().find("/store/tc"), std::string::npos) << run.failure().ToString();
@@ -251,10 +251,10 @@ TEST_P(PowerLoss, ReadsThatFlipBits) {
   for (uint64_t seed = Seed(); seed < Seed() + runs; ++seed) {
     Random random(seed);
     PowerRun run(OptionsOf(which, seed));
-    std::string wrong = run.Live({.steps = which.steps, .clean = true});
+    std::string wrong = run.RunLife({.steps = which.steps, .orderly_stop = true});
     // The first block of this life proves that everything before it was durable: damage in the very last blocks of a
     // log cannot be told from a torn write.
-    if (wrong.empty()) wrong = run.Live({.look = false, .clean = true});
+    if (wrong.empty()) wrong = run.RunLife({.judge_first = false, .orderly_stop = true});
     int fault = 0;
     // Only one of the two disks errs: a log that lost its end is told from one torn there by the position that the DC
     // has applied.
@@ -266,9 +266,9 @@ TEST_P(PowerLoss, ReadsThatFlipBits) {
                              .skip = random.Below(12),
                              .count = 1 + random.Below(3)});
     };
-    Life life{.steps = 20, .faulty = true, .clean = true};
+    Life life{.steps = 20, .faulty = true, .orderly_stop = true};
     (random.OneIn(5) ? life.before_work : life.before_open) = add;
-    if (wrong.empty()) wrong = run.Live(life);
+    if (wrong.empty()) wrong = run.RunLife(life);
     struck += run.disk().hits(fault) > 0 ? 1 : 0;
     refused += run.failure().ok() ? 0 : 1;
     run.disk().RemoveAllFaults();
@@ -298,7 +298,7 @@ std::string Hunt(Duration time, void (*prepare)(FaultyDisk&)) {
       Life next{.crash_after = random.OneIn(4) ? 0 : 1 + random.Below(80), .steps = which.steps};
       if (random.OneIn(4)) {
         // A failed write whose bytes may be on the disk: the process ends, and power is lost later.
-        next = {.steps = which.steps, .faulty = true, .power_stays = true};
+        next = {.steps = which.steps, .faulty = true, .keeps_power = true};
         next.before_work = [&random](FaultyDisk& disk) {
           disk.AddFault({.action = DiskFault::Action::kIoError,
                          .kinds = kDiskWrite,
@@ -307,7 +307,7 @@ std::string Hunt(Duration time, void (*prepare)(FaultyDisk&)) {
                          .count = 1});
         };
       }
-      wrong = run.Live(next);
+      wrong = run.RunLife(next);
       run.disk().RemoveAllFaults();
     }
     if (wrong.empty()) wrong = EndOf(run, 4);
@@ -323,9 +323,9 @@ TEST(PowerLossOracle, FindsADiskThatIgnoresSyncs) {
 }
 
 #ifdef DEUT_MUTATIONS
-class LeftOut : public ::testing::TestWithParam<const char*> {};
+class OmittedStep : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(LeftOut, IsFound) {
+TEST_P(OmittedStep, IsFound) {
   std::array<char, 4096> self{};
   ASSERT_GT(readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
   const std::string command = Concat("DEUT_OMIT=", GetParam(), " ", self.data(), " --hunt 2>/dev/null");
@@ -342,7 +342,7 @@ TEST_P(LeftOut, IsFound) {
   std::printf("%s %s\n", GetParam(), found.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LeftOut,
+INSTANTIATE_TEST_SUITE_P(All, OmittedStep,
                          ::testing::Values("D1.wait_own", "D1.wait_dependencies", "D2.dsync", "D2.sync_directory",
                                            "D2.in_order", "D2.write_again", "D3.reserve_first", "D3.repeat_in_header",
                                            "S2.log_before_trim", "S2.first_record", "X4.wait_applied"),
@@ -358,7 +358,7 @@ INSTANTIATE_TEST_SUITE_P(All, PowerLoss, ::testing::ValuesIn(kCases),
 
 }  // namespace
 
-// Runs for LeftOut in a process of its own, because DEUT_OMIT is read from the environment once.
+// Runs for OmittedStep in a process of its own, because DEUT_OMIT is read from the environment once.
 int HuntOnly() {
   std::printf("found: %s\n", Hunt(kHunt, [](FaultyDisk&) {}).c_str());
   return 0;

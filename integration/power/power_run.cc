@@ -43,7 +43,7 @@ PowerRun::PowerRun(const RunOptions& options, std::unique_ptr<FaultyDisk> disk, 
       random_(options.seed),
       oracle_(std::move(oracle)) {}
 
-std::string PowerRun::Live(const Life& life) {
+std::string PowerRun::RunLife(const Life& life) {
   was_read_ = crashed_ = false;
   failure_ = Status::Ok();
   oracle_->BeginLife();
@@ -61,30 +61,30 @@ std::string PowerRun::Live(const Life& life) {
   std::string wrong;
   {
     StoreSizes sizes = options_.sizes;
-    sizes.quiet = life.quiet;
+    sizes.little_background = life.little_background;
     Result<std::unique_ptr<PoweredStore>> store = PoweredStore::Open(
         *storage, options_.keeps_pages ? &pages_ : nullptr, [&] { return disk_->crashes() != crashes; }, sizes);
     if (store.ok()) {
       wrong = Work(**store, life, crashes);
-      if (life.must_fail && life.must_fail(*disk_) && !(*store)->WaitFailed(RealRuntime().Now() + kFailureComes) &&
-          wrong.empty())
+      if (life.expect_failure && life.expect_failure(*disk_) &&
+          !(*store)->WaitFailed(RealRuntime().Now() + kFailureComes) && wrong.empty())
         wrong = "the store goes on as if nothing had failed";
       failure_ = (*store)->failure();
-      if (life.clean) store->reset();
+      if (life.orderly_stop) store->reset();
     } else {
       failure_ = store.status();
       if (disk_->crashes() == crashes && !life.faulty) wrong = Concat("refused: ", failure_.ToString());
     }
     crashed_ = disk_->crashes() != crashes;
     disk_->HoldCompletions(false);
-    if (!crashed_ && !life.power_stays) disk_->Crash(random_.Next());
+    if (!crashed_ && !life.keeps_power) disk_->Crash(random_.Next());
   }
   disk_->CrashAfter(0);
-  if (crashed_ || !life.power_stays) pages_.LosePower(random_.Next());
+  if (crashed_ || !life.keeps_power) pages_.LosePower(random_.Next());
   return wrong;
 }
 
-std::string PowerRun::Look(PoweredStore& store, const Life& life, uint64_t crashes) {
+std::string PowerRun::ReadAndJudge(PoweredStore& store, const Life& life, uint64_t crashes) {
   Result<Found> found = ReadAll(store, *oracle_);
   if (found.ok()) {
     was_read_ = true;
@@ -96,15 +96,15 @@ std::string PowerRun::Look(PoweredStore& store, const Life& life, uint64_t crash
 }
 
 std::string PowerRun::Work(PoweredStore& store, const Life& life, uint64_t crashes) {
-  if (life.look) {
-    if (std::string wrong = Look(store, life, crashes); !wrong.empty()) return wrong;
+  if (life.judge_first) {
+    if (std::string wrong = ReadAndJudge(store, life, crashes); !wrong.empty()) return wrong;
   }
   NoteFirstLsn(store);
   if (life.steps == 0) return "";
   if (life.before_work) life.before_work(*disk_);
   LoadOptions load{.threads = options_.threads, .steps = life.steps, .seed = options_.seed * 10 + oracle_->life()};
   std::string wrong = RunLoad(store, *oracle_, load);
-  while (wrong.empty() && store.failure().ok() && life.more && life.more()) {
+  while (wrong.empty() && store.failure().ok() && life.continue_steps && life.continue_steps()) {
     load.seed += 1'000'000;
     wrong = RunLoad(store, *oracle_, load);
   }

@@ -35,14 +35,14 @@ struct Life {
   bool faulty = false;
   std::function<void(FaultyDisk&)> before_open = {}, before_work = {};
   // Called after the work. True: the store has failed or is about to fail, and the run waits for the failure.
-  std::function<bool(FaultyDisk&)> must_fail = {};
+  std::function<bool(FaultyDisk&)> expect_failure = {};
   // Called when the steps are done. True: the clients do the same number of steps again.
-  std::function<bool()> more = {};
-  bool look = true;    // reads and judges the content first
-  bool quiet = false;  // with little background work
-  bool clean = false;  // unless the disk crashes, it ends with an orderly stop: everything is written
+  std::function<bool()> continue_steps = {};
+  bool judge_first = true;         // reads and judges the content first
+  bool little_background = false;  // with little background work
+  bool orderly_stop = false;       // unless the disk crashes, it ends with an orderly stop: everything is written
   // The process ends, but the disk keeps its power: the next life reads everything written, durable or not.
-  bool power_stays = false;
+  bool keeps_power = false;
 };
 
 // Background work of the DC, summed over the lives whose counters could still be read.
@@ -66,7 +66,7 @@ class PowerRun {
   PowerRun(const RunOptions& options, std::unique_ptr<FaultyDisk> disk, std::unique_ptr<Oracle> oracle);
 
   // Returns "", or the first error.
-  std::string Live(const Life& life);
+  std::string RunLife(const Life& life);
   // Runs the history's checkers on all lives. REQUIRES: the last life had no steps, and its content was read.
   std::string Finish() { return oracle_->Finish(); }
 
@@ -82,7 +82,7 @@ class PowerRun {
   const DcWork& dc_work() const { return dc_work_; }
 
  private:
-  std::string Look(PoweredStore& store, const Life& life, uint64_t crashes);
+  std::string ReadAndJudge(PoweredStore& store, const Life& life, uint64_t crashes);
   std::string Work(PoweredStore& store, const Life& life, uint64_t crashes);
   void NoteFirstLsn(PoweredStore& store);
 

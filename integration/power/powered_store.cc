@@ -61,7 +61,7 @@ dc::DataComponentOptions SmallPages(const StoreSizes& sizes) {
   options.memory_bytes = 96 << 10;
   options.merge_interval = milliseconds(1);
   options.max_pages = 1 << 16;
-  if (sizes.quiet) {
+  if (sizes.little_background) {
     options.cleaner.interval = options.merge_interval = dc.checkpoints.interval = seconds(10);
     dc.checkpoints.log_bytes = 1 << 20;
   }
@@ -76,7 +76,7 @@ dc::DataComponentOptions SmallPages(const StoreSizes& sizes) {
   options.store.append_buffer_bytes = options.store.segment_bytes;
   options.cleaner.slack_segments = random.Between(0, 2);
   options.memory_bytes = random.Between(64, 256) << 10;
-  if (sizes.quiet) return dc;
+  if (sizes.little_background) return dc;
   dc.checkpoints.log_bytes = power(11, 15);
   dc.checkpoints.interval = milliseconds(static_cast<int64_t>(random.Between(2, 20)));
   return dc;

@@ -31,7 +31,7 @@ struct StoreSizes {
   // Seed of the sizes of the DC's pages, segments, memory and checkpoints: equal seeds give equal sizes. 0: the usual
   // sizes.
   uint64_t drawn_from = 0;
-  bool quiet = false;  // little background work, for a life that only reads
+  bool little_background = false;  // little background work, for a life that only reads
 };
 
 class PoweredStore {

@@ -8,7 +8,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "integration/power/flight_holder.h"
+#include "integration/power/activity_holder.h"
 
 namespace deut::power {
 namespace {
@@ -46,10 +46,10 @@ std::string RecordedRun::Record() {
   const Counts before = ByName(testing::FlightsHere());
   uint32_t rounds = 0;
   const auto more = [&] {
-    if (++rounds == kMostRounds) return false;
-    bool enough = disk.counts().changing / options_.every >= options_.least_points;
+    if (++rounds == kMaxRounds) return false;
+    bool enough = disk.counts().changing / options_.every >= options_.min_points;
     const Counts now = ByName(testing::FlightsHere());
-    for (const auto& [name, times] : options_.least_times) {
+    for (const auto& [name, times] : options_.min_times) {
       const auto then = before.find(name), at = now.find(name);
       const uint64_t begun = (at == now.end() ? 0 : at->second.begun) - (then == before.end() ? 0 : then->second.begun);
       enough &= begun >= times;
@@ -58,8 +58,8 @@ std::string RecordedRun::Record() {
   };
   std::string wrong;
   {
-    const FlightHolder holder(disk, options_.seed);
-    wrong = run_.Live({.steps = options_.steps, .more = more, .look = false, .clean = true});
+    const ActivityHolder holder(disk, options_.seed);
+    wrong = run_.RunLife({.steps = options_.steps, .continue_steps = more, .judge_first = false, .orderly_stop = true});
   }
   disk.WatchChanges({});
   return wrong;
@@ -139,10 +139,10 @@ std::string RecordedRun::JudgeCopy(std::unique_ptr<FaultyDisk> disk, const Point
   std::string wrong;
   if (random.OneIn(2)) {
     // Loses power once more during the recovery, or soon after it.
-    wrong = run.Live({.crash_after = 1 + random.Below(30), .steps = 4});
+    wrong = run.RunLife({.crash_after = 1 + random.Below(30), .steps = 4});
     verdict->crashed_again = run.crashed();
   }
-  if (wrong.empty()) wrong = run.Live({.quiet = true});
+  if (wrong.empty()) wrong = run.RunLife({.little_background = true});
   return wrong.empty() ? run.Finish() : wrong;
 }
 

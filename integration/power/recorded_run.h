@@ -27,12 +27,11 @@ namespace deut::power {
 struct RecordedRunOptions {
   uint64_t seed = 1;
   uint32_t threads = 1;
-  uint32_t steps = 0;  // repeated, up to kMostRounds times, until the run has least_points and least_times
+  uint32_t steps = 0;  // repeated, up to kMaxRounds times, until the run has min_points and min_times
   StoreSizes sizes = {};
-  uint64_t least_points = 0;
-  std::vector<std::pair<const char*, uint64_t>> least_times =
-      {};              // of activities in the DC, by the names of their marks
-  uint64_t every = 1;  // one crash point for this many changing operations
+  uint64_t min_points = 0;
+  std::vector<std::pair<const char*, uint64_t>> min_times = {};  // of activities in the DC, by the names of their marks
+  uint64_t every = 1;                                            // one crash point for this many changing operations
   std::function<void()> moved =
       {};  // Record calls it at each changing operation, on any thread, to show that the run moves
 };
@@ -55,7 +54,7 @@ struct Activity {
 
 class RecordedRun {
  public:
-  static constexpr uint32_t kMostRounds = 20;
+  static constexpr uint32_t kMaxRounds = 20;
 
   explicit RecordedRun(const RecordedRunOptions& options);
 

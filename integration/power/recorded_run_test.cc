@@ -16,7 +16,7 @@ namespace deut::power {
 namespace {
 
 constexpr int kJudges = 4;  // more than processors, because a life mostly waits
-constexpr uint64_t kLeastPoints = 1000;
+constexpr uint64_t kMinPoints = 1000;
 
 struct Case {
   const char* name;
@@ -77,12 +77,12 @@ TEST_P(Recorded, AtEveryOperation) {
     RecordedRunOptions options{.seed = seed,
                                .threads = which.threads,
                                .steps = which.steps,
-                               .least_points = kLeastPoints,
+                               .min_points = kMinPoints,
                                .every = FromEnvironment("DEUT_POWER_STEP", 3)};
-    for (const Kind& kind : kKinds) options.least_times.emplace_back(kind.name, kind.times);
+    for (const Kind& kind : kKinds) options.min_times.emplace_back(kind.name, kind.times);
     RecordedRun recorded(options);
     ASSERT_EQ(recorded.Record(), "") << "seed " << seed;
-    EXPECT_GE(recorded.points(), kLeastPoints);
+    EXPECT_GE(recorded.points(), kMinPoints);
     CheckActivities(recorded, &sums);
     EXPECT_FALSE(HasFailure()) << "seed " << seed;
     const std::string wrong = recorded.JudgeAll(kJudges, [&figures](const RecordedRun::Verdict& verdict) {

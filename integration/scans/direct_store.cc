@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kBatchBytes = 256 << 10;
 constexpr uint64_t kLoadBatch = 500;
 // Maximum size of a record in a batch without its value: key and header.
-constexpr uint64_t kMostBesideValue = 40;
+constexpr uint64_t kMaxRecordOverheadBytes = 40;
 
 // Enough data to recognise a record.
 struct Remembered {
@@ -130,7 +130,7 @@ DirectStore::Seen DirectStore::ScanDirectly(uint64_t first, uint64_t count) {
 }
 
 DirectStore::Seen DirectStore::ScanSerializably(uint64_t first, uint64_t count) {
-  if (count * (options_.value_bytes + kMostBesideValue) > kBatchBytes) return ScanInteractively(first, count);
+  if (count * (options_.value_bytes + kMaxRecordOverheadBytes) > kBatchBytes) return ScanInteractively(first, count);
   Seen seen;
   OneScan scan(*client_, table_, {.low = KeyOf(first), .limit_records = count, .batch_bytes = kBatchBytes});
   while (scan.Next()) seen.Add(scan.key(), scan.value());

@@ -36,18 +36,18 @@ class Line {
     while (end < text_.size() && text_[end] != ' ' && text_[end] != ',') ++end;
     return text_.substr(at_, end - at_);
   }
-  std::string_view Take() {
+  std::string_view NextWord() {
     const std::string_view word = Peek();
     at_ += word.size();
     SkipBlanks();
     return word;
   }
-  bool TakeWord(std::string_view word) {
+  bool ConsumeWord(std::string_view word) {
     if (Peek() != word) return false;
-    Take();
+    NextWord();
     return true;
   }
-  bool TakeComma() {
+  bool ConsumeComma() {
     if (AtEnd() || text_[at_] != ',') return false;
     ++at_;
     SkipBlanks();
@@ -63,19 +63,19 @@ class Line {
   }
 
   Result<uint64_t> Number(std::string_view what, uint64_t low, uint64_t high) {
-    return TakeNumber(Peek(), what, low, high);
+    return ParseNumber(Peek(), what, low, high);
   }
   Result<CountRange> Counts(std::string_view what, uint64_t low, uint64_t high) {
     const auto [first, second] = Halves();
     DEUT_ASSIGN_OR_RETURN(const uint64_t least, Parse(first, what, low, high));
     DEUT_ASSIGN_OR_RETURN(const uint64_t most, Parse(second, what, least, high));
-    Take();
+    NextWord();
     return CountRange{least, most};
   }
   Result<Duration> Time() {
     const Result<Duration> time = ParseDuration(Peek());
     if (!time.ok() || time->count() < 0 || *time > kLongest) return Expected("a duration up to 600s");
-    Take();
+    NextWord();
     return time;
   }
   Result<DurationRange> Times() {
@@ -84,13 +84,13 @@ class Line {
     if (!least.ok() || !most.ok() || least->count() < 0 || *least > *most || *most > kLongest) {
       return Expected("a duration up to 600s, or two with \"..\" between");
     }
-    Take();
+    NextWord();
     return DurationRange{*least, *most};
   }
   Result<uint64_t> Bytes() {
     const Result<uint64_t> bytes = ParseBytes(Peek());
     if (!bytes.ok() || *bytes == 0) return Expected("an amount of bytes");
-    Take();
+    NextWord();
     return bytes;
   }
 
@@ -112,9 +112,9 @@ class Line {
     }
     return number;
   }
-  Result<uint64_t> TakeNumber(std::string_view text, std::string_view what, uint64_t low, uint64_t high) {
+  Result<uint64_t> ParseNumber(std::string_view text, std::string_view what, uint64_t low, uint64_t high) {
     DEUT_ASSIGN_OR_RETURN(const uint64_t number, Parse(text, what, low, high));
-    Take();
+    NextWord();
     return number;
   }
 
@@ -124,50 +124,50 @@ class Line {
   size_t at_ = 0;
 };
 
-Status TakeDaemons(Line& line, bool* tc, bool* dc) {
-  const bool both = line.TakeWord("both");
-  *tc = both || line.TakeWord("tc");
-  *dc = both || (!*tc && line.TakeWord("dc"));
+Status ParseDaemons(Line& line, bool* tc, bool* dc) {
+  const bool both = line.ConsumeWord("both");
+  *tc = both || line.ConsumeWord("tc");
+  *dc = both || (!*tc && line.ConsumeWord("dc"));
   return *tc || *dc ? Status() : line.Expected("tc, dc or both");
 }
 
-Status TakeLinks(Line& line, Fault* fault) {
-  const bool both = line.TakeWord("both");
-  fault->client_tc = both || line.TakeWord("client_tc");
-  fault->tc_dc = both || (!fault->client_tc && line.TakeWord("tc_dc"));
+Status ParseLinks(Line& line, Fault* fault) {
+  const bool both = line.ConsumeWord("both");
+  fault->client_tc = both || line.ConsumeWord("client_tc");
+  fault->tc_dc = both || (!fault->client_tc && line.ConsumeWord("tc_dc"));
   return fault->on_links() ? Status() : line.Expected("client_tc, tc_dc or both");
 }
 
-void TakeFlows(Line& line, Fault* fault) {
-  if (line.TakeWord("to_server")) {
+void ParseFlows(Line& line, Fault* fault) {
+  if (line.ConsumeWord("to_server")) {
     fault->to_client = false;
-  } else if (line.TakeWord("to_client")) {
+  } else if (line.ConsumeWord("to_client")) {
     fault->to_server = false;
   }
 }
 
-Status TakeStay(Line& line, Fault* fault) {
-  if (!line.TakeWord("for")) return line.Expected("\"for\" and a duration");
+Status ParseStay(Line& line, Fault* fault) {
+  if (!line.ConsumeWord("for")) return line.Expected("\"for\" and a duration");
   DEUT_ASSIGN_OR_RETURN(fault->stay, line.Times());
   return Status();
 }
 
-Status TakeLinkFault(Line& line, Fault* fault, bool stays) {
-  DEUT_RETURN_IF_ERROR(TakeLinks(line, fault));
+Status ParseLinkFault(Line& line, Fault* fault, bool stays) {
+  DEUT_RETURN_IF_ERROR(ParseLinks(line, fault));
   if (fault->kind == FaultKind::kDelay) {
     DEUT_ASSIGN_OR_RETURN(fault->delay, line.Time());
   } else if (fault->kind == FaultKind::kBandwidth) {
     DEUT_ASSIGN_OR_RETURN(fault->bytes_per_second, line.Bytes());
   } else if (fault->kind == FaultKind::kHalfOpen) {
-    if (!line.TakeWord("told")) return line.Expected("\"told\"");
-    const bool server = line.TakeWord("server");
-    if (!server && !line.TakeWord("client")) return line.Expected("client or server");
+    if (!line.ConsumeWord("told")) return line.Expected("\"told\"");
+    const bool server = line.ConsumeWord("server");
+    if (!server && !line.ConsumeWord("client")) return line.Expected("client or server");
     fault->told = server ? End::kServer : End::kClient;
     return Status();
   }
   if (fault->kind == FaultKind::kReset) return Status();
-  if (fault->kind != FaultKind::kPartition) TakeFlows(line, fault);
-  return stays ? TakeStay(line, fault) : Status();
+  if (fault->kind != FaultKind::kPartition) ParseFlows(line, fault);
+  return stays ? ParseStay(line, fault) : Status();
 }
 
 struct Known {
@@ -181,7 +181,7 @@ constexpr Known kKinds[] = {
     {"replay", FaultKind::kReplay},       {"disk_full", FaultKind::kDiskFull},  {"drop_caches", FaultKind::kDropCaches},
 };
 
-Result<Fault> TakeFault(Line& line, bool always) {
+Result<Fault> ParseFault(Line& line, bool always) {
   Fault fault;
   const size_t begin = line.at();
   const auto* const known = std::ranges::find_if(kKinds, [&](const Known& k) { return line.Peek() == k.word; });
@@ -189,26 +189,26 @@ Result<Fault> TakeFault(Line& line, bool always) {
                     (!always || known->kind == FaultKind::kDelay || known->kind == FaultKind::kBandwidth);
   if (!fits) return line.Expected(always ? "delay or bandwidth" : "a fault");
   fault.kind = known->kind;
-  line.Take();
+  line.NextWord();
   switch (fault.kind) {
     case FaultKind::kKill:
     case FaultKind::kFreeze:
-      DEUT_RETURN_IF_ERROR(TakeDaemons(line, &fault.tc, &fault.dc));
-      DEUT_RETURN_IF_ERROR(TakeStay(line, &fault));
+      DEUT_RETURN_IF_ERROR(ParseDaemons(line, &fault.tc, &fault.dc));
+      DEUT_RETURN_IF_ERROR(ParseStay(line, &fault));
       break;
     case FaultKind::kStorm: {
-      DEUT_RETURN_IF_ERROR(TakeDaemons(line, &fault.tc, &fault.dc));
+      DEUT_RETURN_IF_ERROR(ParseDaemons(line, &fault.tc, &fault.dc));
       DEUT_ASSIGN_OR_RETURN(fault.times, line.Counts("a number", 1, 100));
-      if (!line.TakeWord("times")) return line.Expected("\"times\"");
-      DEUT_RETURN_IF_ERROR(TakeStay(line, &fault));
+      if (!line.ConsumeWord("times")) return line.Expected("\"times\"");
+      DEUT_RETURN_IF_ERROR(ParseStay(line, &fault));
       break;
     }
     case FaultKind::kReplay:
-      if (line.TakeWord("live")) {
+      if (line.ConsumeWord("live")) {
         fault.which = Which::kLive;
-      } else if (line.TakeWord("old")) {
+      } else if (line.ConsumeWord("old")) {
         fault.which = Which::kOld;
-      } else if (!line.TakeWord("any")) {
+      } else if (!line.ConsumeWord("any")) {
         return line.Expected("live, old or any");
       }
       break;
@@ -216,7 +216,7 @@ Result<Fault> TakeFault(Line& line, bool always) {
     case FaultKind::kDiskFull:
       break;
     default:
-      DEUT_RETURN_IF_ERROR(TakeLinkFault(line, &fault, !always));
+      DEUT_RETURN_IF_ERROR(ParseLinkFault(line, &fault, !always));
   }
   std::string_view text = line.text().substr(begin, line.at() - begin);
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -224,33 +224,33 @@ Result<Fault> TakeFault(Line& line, bool always) {
   return fault;
 }
 
-Status TakeWorkloads(Line& line, Scenario* scenario) {
+Status ParseWorkloads(Line& line, Scenario* scenario) {
   const std::vector<std::string> names = history::WorkloadNames();
-  if (line.TakeWord("any")) {
+  if (line.ConsumeWord("any")) {
     scenario->workloads = names;
     return Status();
   }
   do {
     if (std::ranges::find(names, line.Peek()) == names.end()) return line.Expected("a workload or \"any\"");
-    scenario->workloads.emplace_back(line.Take());
+    scenario->workloads.emplace_back(line.NextWord());
   } while (!line.AtEnd());
   return Status();
 }
 
-Status TakeFlags(Line& line, std::vector<std::string>* flags) {
+Status ParseFlags(Line& line, std::vector<std::string>* flags) {
   do {
     if (!line.Peek().starts_with("--")) return line.Expected("a flag");
-    flags->emplace_back(line.Take());
+    flags->emplace_back(line.NextWord());
   } while (!line.AtEnd());
   return Status();
 }
 
-Status TakeFaults(Line& line, Scenario* scenario) {
+Status ParseFaults(Line& line, Scenario* scenario) {
   FaultSequence sequence;
   do {
-    DEUT_ASSIGN_OR_RETURN(Fault fault, TakeFault(line, false));
+    DEUT_ASSIGN_OR_RETURN(Fault fault, ParseFault(line, false));
     sequence.push_back(std::move(fault));
-  } while (line.TakeComma());
+  } while (line.ConsumeComma());
   scenario->faults.push_back(std::move(sequence));
   return Status();
 }
@@ -261,36 +261,36 @@ Status Set(Value* value, Result<Value> result) {
   return result.status();
 }
 
-Status TakeSetting(Line& line, Scenario* scenario) {
-  if (line.TakeWord("workload")) return TakeWorkloads(line, scenario);
-  if (line.TakeWord("fault")) return TakeFaults(line, scenario);
-  if (line.TakeWord("tc")) return TakeFlags(line, &scenario->tc_flags);
-  if (line.TakeWord("dc")) return TakeFlags(line, &scenario->dc_flags);
-  if (line.TakeWord("slice")) return Set(&scenario->slice, line.Times());
-  if (line.TakeWord("faults")) return Set(&scenario->faults_per_cycle, line.Counts("a number", 0, 100));
-  if (line.TakeWord("history")) return Set(&scenario->history, line.Number("a number of cycles", 1, 1'000'000));
-  if (line.TakeWord("cluster")) return Set(&scenario->cluster, line.Number("a number of cycles", 1, 1'000'000));
-  if (line.TakeWord("timeout")) return Set(&scenario->timeout, line.Time());
-  if (line.TakeWord("stall")) return Set(&scenario->stall, line.Time());
-  if (line.TakeWord("small_disk")) return Set(&scenario->small_disk, line.Bytes());
-  if (line.TakeWord("always")) {
-    DEUT_ASSIGN_OR_RETURN(Fault fault, TakeFault(line, true));
+Status ParseSetting(Line& line, Scenario* scenario) {
+  if (line.ConsumeWord("workload")) return ParseWorkloads(line, scenario);
+  if (line.ConsumeWord("fault")) return ParseFaults(line, scenario);
+  if (line.ConsumeWord("tc")) return ParseFlags(line, &scenario->tc_flags);
+  if (line.ConsumeWord("dc")) return ParseFlags(line, &scenario->dc_flags);
+  if (line.ConsumeWord("slice")) return Set(&scenario->slice, line.Times());
+  if (line.ConsumeWord("faults")) return Set(&scenario->faults_per_cycle, line.Counts("a number", 0, 100));
+  if (line.ConsumeWord("history")) return Set(&scenario->history, line.Number("a number of cycles", 1, 1'000'000));
+  if (line.ConsumeWord("cluster")) return Set(&scenario->cluster, line.Number("a number of cycles", 1, 1'000'000));
+  if (line.ConsumeWord("timeout")) return Set(&scenario->timeout, line.Time());
+  if (line.ConsumeWord("stall")) return Set(&scenario->stall, line.Time());
+  if (line.ConsumeWord("small_disk")) return Set(&scenario->small_disk, line.Bytes());
+  if (line.ConsumeWord("always")) {
+    DEUT_ASSIGN_OR_RETURN(Fault fault, ParseFault(line, true));
     scenario->always.push_back(std::move(fault));
     return Status();
   }
-  if (line.TakeWord("threads")) {
+  if (line.ConsumeWord("threads")) {
     DEUT_ASSIGN_OR_RETURN(const uint64_t threads, line.Number("a number of threads", 1, 256));
     scenario->threads = static_cast<uint32_t>(threads);
     return Status();
   }
-  if (line.TakeWord("clients")) {
+  if (line.ConsumeWord("clients")) {
     DEUT_ASSIGN_OR_RETURN(const uint64_t clients, line.Number("a number of clients", 1, 64));
     scenario->clients = static_cast<uint32_t>(clients);
     return Status();
   }
-  if (line.TakeWord("durability")) {
-    const bool buffered = line.TakeWord("buffered");
-    if (!buffered && !line.TakeWord("durable")) return line.Expected("durable or buffered");
+  if (line.ConsumeWord("durability")) {
+    const bool buffered = line.ConsumeWord("buffered");
+    if (!buffered && !line.ConsumeWord("durable")) return line.Expected("durable or buffered");
     scenario->durability = buffered ? Durability::kBuffered : Durability::kDurable;
     return Status();
   }
@@ -326,7 +326,7 @@ Result<Scenario> ParseScenario(std::string name, std::string_view text) {
     Line line(scenario.name, number, text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.AtEnd() || line.Peek().starts_with('#')) continue;
-    DEUT_RETURN_IF_ERROR(TakeSetting(line, &scenario));
+    DEUT_RETURN_IF_ERROR(ParseSetting(line, &scenario));
     if (!line.AtEnd()) return line.Expected("the end of the line");
   }
   DEUT_RETURN_IF_ERROR(CheckWhole(scenario));

@@ -55,7 +55,7 @@ class WatchedWorkload final : public Workload {
     if (status.ok()) done_.fetch_add(1);
     if (MayHappen(status)) return status;
     if (status != ErrorCode::kCorruption) {
-      strange_.store(true);
+      unexpected_.store(true);
       status = DEUT_ERROR(kCorruption, "a step was answered as it must not be: ", status.ToString());
     }
     failed_.store(true);
@@ -64,12 +64,12 @@ class WatchedWorkload final : public Workload {
 
   uint64_t done() const { return done_.load(); }
   bool failed() const { return failed_.load(); }
-  bool strange() const { return strange_.load(); }
+  bool unexpected() const { return unexpected_.load(); }
 
  private:
   const std::unique_ptr<Workload> inner_;
   std::atomic<uint64_t> done_{0};
-  std::atomic<bool> failed_{false}, strange_{false};
+  std::atomic<bool> failed_{false}, unexpected_{false};
 };
 
 // A cluster with its clients. The folders are removed with it.
@@ -167,7 +167,7 @@ class Run {
     });
     const MonotonicTime recorded = RealRuntime().Now();
     if (!run.status.ok() && report_.ok()) {
-      const bool condition = run.status == ErrorCode::kCorruption && !workload.strange();
+      const bool condition = run.status == ErrorCode::kCorruption && !workload.unexpected();
       Fail(condition ? "condition" : "failed", run.status.ToString());
     }
     const Report judged = Judge(run.history);

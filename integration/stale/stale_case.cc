@@ -141,7 +141,7 @@ Status WriteAndCopy(StaleWorld& world, const StaleCase& stale) {
     DEUT_RETURN_IF_ERROR(MakeFork(world, stale.component));
   }
   if (stale.component == Component::kTc && stale.file) DEUT_RETURN_IF_ERROR(world.WriteLarge(kLogMebibytes));
-  if (stale.held_back) DEUT_RETURN_IF_ERROR(world.HoldBack());
+  if (stale.held_back) DEUT_RETURN_IF_ERROR(world.BlockShipping());
   DEUT_RETURN_IF_ERROR(world.Write("new", 60));
   // The TC has not started since the copy. If the DC loses its memory, only its state file can tell that the copy is
   // older.
@@ -244,7 +244,7 @@ CaseResult RunCase(const StaleCase& stale, int restarts) {
   const Component peer = PeerOf(stale.component);
   world.Kill(stale.component);
   if (!stale.peer_lives) world.Kill(peer);
-  world.LetGo();
+  world.UnblockShipping();
   if (!Change(world, stale, other.get())) return {{Verdict::Kind::kRight, ""}, "", /*played=*/false};
   const std::string folder = world.FolderOf(stale.component), peer_folder = world.FolderOf(peer);
   const FolderBytes before = BytesOf(folder);

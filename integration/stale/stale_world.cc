@@ -136,7 +136,7 @@ Status StaleWorld::WriteLarge(int mebibytes) {
   return Status::Ok();
 }
 
-Status StaleWorld::HoldBack() {
+Status StaleWorld::BlockShipping() {
   DEUT_ASSIGN_OR_RETURN(held_, cluster_.client().Begin());
   return held_->Put(table_, "held", "");
 }
@@ -235,7 +235,7 @@ void StaleWorld::StartTwin(const std::string& name) {
   twin_ = std::make_unique<testing::Process>(std::move(command), cluster_.directory().Sub("twin.log"));
 }
 
-void StaleWorld::LeadToTwin(bool to_twin) {
+void StaleWorld::RouteToTwin(bool to_twin) {
   cluster_.tc_dc().SetServer(to_twin ? twin_port_ : cluster_.dc_port());
   cluster_.tc_dc().Reset();
 }

@@ -58,9 +58,9 @@ class StaleWorld {
   Status WriteFiller(int mebibytes);
   // The same in large values, which take little time: fills segments of the log.
   Status WriteLarge(int mebibytes);
-  // From now on, an open transaction that has written keeps later commits from the DC, until LetGo.
-  Status HoldBack();
-  void LetGo() { held_.reset(); }
+  // From now on, an open transaction that has written keeps later commits from the DC, until UnblockShipping.
+  Status BlockShipping();
+  void UnblockShipping() { held_.reset(); }
   // Starts the DC. Meanwhile reads and adds continuously until it serves, as clients that keep running do. Returns
   // the first stale answer, or "".
   std::string StartDcUnderReaders();
@@ -81,7 +81,7 @@ class StaleWorld {
   // made with proxies.
   void StartTwin(const std::string& name);
   // Ends the connections between TC and DC. The next ones go to the twin, or to the DC again.
-  void LeadToTwin(bool to_twin);
+  void RouteToTwin(bool to_twin);
 
   void Kill(Component component);
   void Start(Component component);

@@ -49,7 +49,7 @@ TEST_P(TwinTest, ATcThatIsLedFromOneToTheOtherIsRightOrRefuses) {
     ASSERT_TRUE(world_.Write(Concat("round ", round), 30).ok());
     // The TC forgets its writes, so that it must read them from the DC that it is connected to.
     ASSERT_TRUE(world_.cluster().client().DropCaches({.timeout = seconds(60)}).ok());
-    world_.LeadToTwin(round % 2 == 0);
+    world_.RouteToTwin(round % 2 == 0);
     const Verdict verdict = world_.Judge();
     ASSERT_NE(verdict.kind, Verdict::Kind::kWrong) << verdict.why;
     refusal = verdict.why;
@@ -70,7 +70,7 @@ TEST_P(TwinTest, ATwinThatTheLogCannotBringUpToDateIsRefused) {
     RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(20));
   }
   world_.Kill(Component::kTc);
-  world_.LeadToTwin(true);
+  world_.RouteToTwin(true);
   world_.Start(Component::kTc);
   const Verdict verdict = world_.Judge();
   ASSERT_EQ(verdict.kind, Verdict::Kind::kRefused) << verdict.why;
@@ -84,7 +84,7 @@ TEST_P(TwinTest, ATwinThatTheLogCannotBringUpToDateIsRefused) {
   world_.Kill(Component::kTc);
   EXPECT_TRUE(BytesOf(world_.FolderOf(Component::kTc)) == refused) << "a refused start has changed the log";
   // With the data component that the TC knows, everything is as before.
-  world_.LeadToTwin(false);
+  world_.RouteToTwin(false);
   world_.Start(Component::kTc);
   const Verdict known = world_.Judge();
   EXPECT_EQ(known.kind, Verdict::Kind::kRight) << known.why;

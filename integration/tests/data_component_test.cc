@@ -85,13 +85,13 @@ class NoListener final : public ApplyLogListener {
 
 // Every call to a data component, each tested alone: a call that polls one connection polls all connections of the
 // process.
-struct Way {
+struct DcCall {
   const char* name;
   Status (*take)(DataComponent& dc, Deadline deadline);
   ErrorCode expected;  // the answer of the second incarnation
 };
 
-const Way kWays[] = {
+const DcCall kDcCalls[] = {
     {"Hello", [](DataComponent& dc, Deadline deadline) { return dc.Hello(kHello, deadline).status(); }, ErrorCode::kOk},
     {"Read",
      [](DataComponent& dc, Deadline deadline) {
@@ -115,7 +115,7 @@ const Way kWays[] = {
      ErrorCode::kWrongIncarnation},
 };
 
-class ReconnectTest : public DataComponentTest, public ::testing::WithParamInterface<Way> {};
+class ReconnectTest : public DataComponentTest, public ::testing::WithParamInterface<DcCall> {};
 
 // A transaction component calls only now and then, and between its calls no thread polls its connections. This target
 // switches off gRPC's own polling, every five seconds, so a call that relies on that never succeeds.
@@ -139,7 +139,7 @@ TEST_P(ReconnectTest, RestartedDataComponentIsFoundSoon) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ReconnectTest, ::testing::ValuesIn(kWays),
+INSTANTIATE_TEST_SUITE_P(Ways, ReconnectTest, ::testing::ValuesIn(kDcCalls),
                          [](const auto& info) { return std::string(info.param.name); });
 
 class Listener final : public ApplyLogListener {
@@ -170,9 +170,9 @@ class Listener final : public ApplyLogListener {
 };
 
 // A simulated transaction component of a given epoch. Its log has one record of key "k" in each batch.
-class PlayedTc {
+class SimulatedTc {
  public:
-  PlayedTc(std::unique_ptr<DataComponent> dc, uint64_t epoch, uint64_t nonce)
+  SimulatedTc(std::unique_ptr<DataComponent> dc, uint64_t epoch, uint64_t nonce)
       : dc_(std::move(dc)), hello_{.tc = TcId(1), .epoch = TcEpoch(epoch), .nonce = nonce} {}
 
   Status SayHello() {
@@ -255,8 +255,8 @@ class PlayedTc {
 // X5: a data component obeys one transaction component at a time.
 class FencingTest : public DataComponentTest {
  protected:
-  std::unique_ptr<PlayedTc> Tc(uint64_t epoch, uint64_t nonce = 1) {
-    return std::make_unique<PlayedTc>(Connect(), epoch, nonce);
+  std::unique_ptr<SimulatedTc> Tc(uint64_t epoch, uint64_t nonce = 1) {
+    return std::make_unique<SimulatedTc>(Connect(), epoch, nonce);
   }
 };
 
@@ -294,7 +294,7 @@ TEST_F(FencingTest, OlderTcIsRefusedInTheMiddleOfItsStreams) {
   ASSERT_TRUE(older->OpenLog().ok());
   ASSERT_TRUE(older->SendApplied("").ok());
   ASSERT_TRUE(older->SendApplied("old").ok());
-  const ScanSpec spec{.table = PlayedTc::kTable, .range = {}};
+  const ScanSpec spec{.table = SimulatedTc::kTable, .range = {}};
   const auto scan = older->dc().OpenScan(older->sender(), spec, Soon());
   ASSERT_TRUE(scan.ok()) << scan.status().ToString();
 

@@ -66,7 +66,7 @@ void KillLoad::Start() {
   threads_.push_back(RealRuntime().StartThread("tables", [this] {
     while (!stop_.load()) {
       PassTable();
-      AwaitTurn();
+      PaceTableSteps();
     }
   }));
 }
@@ -150,7 +150,7 @@ Status KillLoad::WriteAfterReading(Family& family, uint32_t group, uint64_t writ
   return status;
 }
 
-Status KillLoad::Insist(ErrorCode decided, const std::function<Status()>& ask) {
+Status KillLoad::RetryUntilDecided(ErrorCode decided, const std::function<Status()>& ask) {
   const Deadline deadline = RealRuntime().Now() + kPatience;
   for (;;) {
     Status status = ask();
@@ -161,7 +161,7 @@ Status KillLoad::Insist(ErrorCode decided, const std::function<Status()>& ask) {
   }
 }
 
-void KillLoad::AwaitTurn() {
+void KillLoad::PaceTableSteps() {
   const uint64_t enough = acknowledged() + kWritesPerTableStep;
   while (!stop_.load() && acknowledged() < enough) RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(1));
 }
@@ -171,9 +171,10 @@ void KillLoad::PassTable() {
   const CallOptions call{.timeout = seconds(5)};
   if (!passing_.is_there) {
     // If an answer was lost, an earlier attempt may have created the table.
-    const Status made = Insist(ErrorCode::kAlreadyExists, [&] { return client_.CreateTable(name, call).status(); });
+    const Status made =
+        RetryUntilDecided(ErrorCode::kAlreadyExists, [&] { return client_.CreateTable(name, call).status(); });
     ASSERT_TRUE(made.ok() || made == ErrorCode::kAlreadyExists) << made.ToString();
-    const Status opened = Insist(ErrorCode::kOk, [&]() -> Status {
+    const Status opened = RetryUntilDecided(ErrorCode::kOk, [&]() -> Status {
       DEUT_ASSIGN_OR_RETURN(passing_.id, client_.OpenTable(name, call));
       return Status::Ok();
     });
@@ -188,12 +189,13 @@ void KillLoad::PassTable() {
       rows.Put(passing_.id, RowKey(row), RowValue(passing_.number, row));
     }
     // Repeating these puts is harmless.
-    const Status written = Insist(ErrorCode::kOk, [&] { return RunOneShot(rows, {.timeout = seconds(30)}).status(); });
+    const Status written =
+        RetryUntilDecided(ErrorCode::kOk, [&] { return RunOneShot(rows, {.timeout = seconds(30)}).status(); });
     ASSERT_TRUE(written.ok()) << written.ToString();
     passing_.rows += kRowsPerStep;
     return;
   }
-  const Status dropped = Insist(ErrorCode::kNotFound, [&] { return client_.DropTable(name, call); });
+  const Status dropped = RetryUntilDecided(ErrorCode::kNotFound, [&] { return client_.DropTable(name, call); });
   ASSERT_TRUE(dropped.ok() || dropped == ErrorCode::kNotFound) << dropped.ToString();
   passing_.is_there = false;
   ++passing_.number;

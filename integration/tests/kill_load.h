@@ -87,9 +87,9 @@ class KillLoad {
   Status WriteAfterReading(Family& family, uint32_t group, uint64_t write, RetryReport* report);
   void PassTable();
   // Waits until it may take another step. It paces the steps, because each table leaves its name behind for ever.
-  void AwaitTurn();
+  void PaceTableSteps();
   // Repeats the call until its answer is final: OK, `decided`, or an error that is not worth a retry.
-  Status Insist(ErrorCode decided, const std::function<Status()>& ask);
+  Status RetryUntilDecided(ErrorCode decided, const std::function<Status()>& ask);
   void CheckGroups(Family& family);
   void CheckTables();
 

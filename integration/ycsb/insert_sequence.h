@@ -1,7 +1,7 @@
 // InsertSequence hands out the numbers of new records to inserting workers. All records below visible() are
 // acknowledged, so readers draw their records from these.
 //
-// Latch-free. Take fetches and adds `next_`. Acknowledge(k) writes k + 1 into slot k mod kWindow (release). Then it
+// Latch-free. Draw fetches and adds `next_`. Acknowledge(k) writes k + 1 into slot k mod kWindow (release). Then it
 // advances `visible_` by compare-and-swap from v to v + 1 while slot v mod kWindow holds v + 1. A slot holds the
 // number itself, and `visible_` only rises, so no slot needs clearing and there is no ABA. The loser of a
 // compare-and-swap reads the slot again.
@@ -29,7 +29,7 @@ class InsertSequence {
   InsertSequence(Runtime& runtime, uint64_t first)
       : runtime_(runtime), slots_(kWindow), next_(first), visible_(first) {}
 
-  uint64_t Take() { return next_.fetch_add(1); }
+  uint64_t Draw() { return next_.fetch_add(1); }
   void Acknowledge(uint64_t number);
   uint64_t visible() const { return visible_.load(std::memory_order_acquire); }
   // Ends the waits of Acknowledge. From then on visible() may stop rising.

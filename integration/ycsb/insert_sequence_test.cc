@@ -16,7 +16,7 @@ namespace {
 TEST(InsertSequence, ShowsOnlyWhatIsAcknowledgedWithoutAGap) {
   InsertSequence sequence(RealRuntime(), 100);
   EXPECT_EQ(sequence.visible(), 100u);
-  for (uint64_t n = 100; n < 104; ++n) EXPECT_EQ(sequence.Take(), n);
+  for (uint64_t n = 100; n < 104; ++n) EXPECT_EQ(sequence.Draw(), n);
   sequence.Acknowledge(102);
   sequence.Acknowledge(101);
   EXPECT_EQ(sequence.visible(), 100u);
@@ -57,7 +57,7 @@ TEST(InsertSequence, NoAcknowledgementIsLeftBehind) {
       Random random(t);
       std::vector<uint64_t> held;
       for (int i = 0; i < kEach; ++i) {
-        held.push_back(sequence.Take());
+        held.push_back(sequence.Draw());
         if (!random.OneIn(3)) continue;
         while (!held.empty()) {
           const auto [low, high] = std::minmax_element(held.begin(), held.end());

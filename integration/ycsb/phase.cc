@@ -16,9 +16,9 @@ namespace {
 constexpr Duration kTick = milliseconds(100);
 constexpr int kTicksPerSecond = 10;
 // A run that lacks writes (BenchmarkOptions::min_writes) may take at most this many times its time.
-constexpr int kMostTimes = 6;
+constexpr int kMaxRunTimes = 6;
 // The progress reports an operation that has been in progress for at least this many seconds.
-constexpr double kStrangelyLong = 1;
+constexpr double kReportAfterSeconds = 1;
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -98,7 +98,7 @@ Tick Phase::Sum() const {
 void Phase::Progress(const Tick& before, const Tick& now) const {
   // The time of the oldest operation is printed only if it is unusual.
   const std::string waiting =
-      now.oldest < kStrangelyLong ? "" : absl::StrFormat("  one in progress for %.1f s", now.oldest);
+      now.oldest < kReportAfterSeconds ? "" : absl::StrFormat("  one in progress for %.1f s", now.oldest);
   const double span = std::max(now.elapsed - before.elapsed, 1e-3);
   const auto rate = [&](uint64_t Tick::* field) { return static_cast<double>(now.*field - before.*field) / span; };
   if (kind_ == PhaseKind::kLoad) {
@@ -129,7 +129,7 @@ PhaseResult Phase::Run() {
 
   const bool timed = kind_ == PhaseKind::kRun && options_.run_time > Duration(0);
   const Deadline end = timed ? begun_ + options_.run_time : kNoDeadline;
-  const Deadline last_end = timed ? begun_ + kMostTimes * options_.run_time : kNoDeadline;
+  const Deadline last_end = timed ? begun_ + kMaxRunTimes * options_.run_time : kNoDeadline;
   Tick second{.wall_us = runtime_.WallMicros()};
   Tick completed = second;  // the tick at which a completed transaction was last seen
   bool all_finished = false;
@@ -166,7 +166,7 @@ PhaseResult Phase::Run() {
   }
   std::sort(result.longest.begin(), result.longest.end(),
             [](const TimedOperation& a, const TimedOperation& b) { return a.took > b.took; });
-  result.longest.resize(std::min(result.longest.size(), PhaseResult::kMostLongest));
+  result.longest.resize(std::min(result.longest.size(), PhaseResult::kMaxLongest));
   const MutexLock lock(failure_mutex_);
   result.failure = failure_;
   return result;

@@ -50,8 +50,8 @@ struct PhaseResult {
   std::optional<uint64_t> restarted;
   // The longest time without a completed transaction, to a tenth of a second.
   double longest_gap = 0;
-  // Each worker's longest operation, sorted by decreasing duration; at most kMostLongest of them.
-  static constexpr size_t kMostLongest = 10;
+  // Each worker's longest operation, sorted by decreasing duration; at most kMaxLongest of them.
+  static constexpr size_t kMaxLongest = 10;
   std::vector<TimedOperation> longest;
   MonotonicTime begun;
   // The error that ended the phase early; OK if none did.

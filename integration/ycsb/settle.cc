@@ -37,7 +37,7 @@ double Seconds(Duration duration) { return std::chrono::duration<double>(duratio
 Status Settle(Client& client, const SettleOptions& options, const std::function<void(std::string_view)>& progress) {
   Runtime& runtime = client.runtime();
   const MonotonicTime begun = runtime.Now();
-  MonotonicTime got_on = begun;
+  MonotonicTime last_progress = begun;
   Work work;
   for (;;) {
     const MonotonicTime asked = runtime.Now();
@@ -49,10 +49,10 @@ Status Settle(Client& client, const SettleOptions& options, const std::function<
     // A missing answer is no progress, but it does not end the wait either.
     if (const Result<ServiceStatus> answer = client.GetStatus({.timeout = options.step}); answer.ok()) {
       const Work now = Look(*answer);
-      if (now.Done(work)) got_on = runtime.Now();
+      if (now.Done(work)) last_progress = runtime.Now();
       work = now;
     }
-    if (runtime.Now() - got_on >= options.stall) {
+    if (runtime.Now() - last_progress >= options.stall) {
       return DEUT_ERROR(kDeadlineExceeded, "the store does not settle: for ", Seconds(options.stall), " s nothing of ",
                         work.transactions, " transactions in the transaction component and ", work.backlog_bytes,
                         " bytes on their way to the data component has been finished; is a transaction open, or the "

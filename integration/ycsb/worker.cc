@@ -22,7 +22,7 @@ constexpr uint64_t kLoadMessageBytes = kMaxMessageBytes / 2;
 constexpr char kMissingHint[] = ": was the table loaded with as many records?";
 
 // True if the store promises with this code that the transaction has not committed and never will.
-bool SurelyFailed(const Status& status) {
+bool NeverCommits(const Status& status) {
   return status == ErrorCode::kAborted || status == ErrorCode::kUnavailable || status == ErrorCode::kDeadlineExceeded ||
          status == ErrorCode::kResourceExhausted || status == ErrorCode::kWrongIncarnation;
 }
@@ -274,7 +274,7 @@ Status Worker::Journalled(uint64_t number, uint32_t count, Attempt attempt) {
     Result<CommitAnswer> answer = attempt(write);
     if (answer.ok())
       return state_.journal != nullptr ? state_.journal->Acknowledge(write, answer->timestamp) : Status();
-    if (state_.journal != nullptr && SurelyFailed(answer.status())) DEUT_RETURN_IF_ERROR(state_.journal->Fail(write));
+    if (state_.journal != nullptr && NeverCommits(answer.status())) DEUT_RETURN_IF_ERROR(state_.journal->Fail(write));
     if (!Tolerated("a write", answer.status()) || state_.stop.load()) return answer.status();
   }
 }
@@ -317,7 +317,7 @@ Status Worker::InteractiveWrite(uint64_t number) {
 }
 
 Status Worker::Insert() {
-  const uint64_t number = state_.inserts->Take();
+  const uint64_t number = state_.inserts->Draw();
   DEUT_RETURN_IF_ERROR(Write(number, 1));
   state_.inserts->Acknowledge(number);
   return Status();

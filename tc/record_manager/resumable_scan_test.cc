@@ -265,7 +265,7 @@ TEST_F(ResumableScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
 }
 
 // The limits of resumable scans, and their end.
-TEST_F(ResumableScanTest, ScansThatStandAreFewAndEndWithTheirTransaction) {
+TEST_F(ResumableScanTest, ResumableScansAreFewAndEndWithTheirTransaction) {
   LoadKeys(200, 10);
   for (const bool commit : {true, false}) {
     TestTransaction t = f.Begin();

@@ -23,7 +23,7 @@ using Values = std::vector<std::optional<std::string>>;
 Status Missing(std::string_view key) { return DEUT_ERROR(kCorruption, "the row ", Quoted(key), " is missing"); }
 
 // The benchmark expects that some rows are not found: such a transaction fails, and counts as done.
-Status NotThere() { return DEUT_ERROR(kConditionFailed, "no such row"); }
+Status RowNotFound() { return DEUT_ERROR(kConditionFailed, "no such row"); }
 
 void FillDigits(Random& random, char* field, size_t size) {
   for (size_t i = 0; i < size; ++i) field[i] = static_cast<char>('0' + random.Below(10));
@@ -110,7 +110,7 @@ class TatpTerminal final : public Terminal {
 
  private:
   // Draws a subscriber unevenly, as the specification requires for up to a million subscribers.
-  uint32_t Somebody() {
+  uint32_t DrawSubscriber() {
     constexpr uint64_t kA = 65'535;
     return static_cast<uint32_t>((random_.Between(0, kA) | random_.Between(1, subscribers_)) % subscribers_ + 1);
   }
@@ -120,7 +120,7 @@ class TatpTerminal final : public Terminal {
   static Status GetOne(InteractiveTransaction& transaction, const std::string& key, std::string* row) {
     Values values;
     DEUT_RETURN_IF_ERROR(transaction.Get({key}, &values));
-    if (!values[0].has_value()) return NotThere();
+    if (!values[0].has_value()) return RowNotFound();
     *row = *std::move(values[0]);
     return Status();
   }
@@ -132,7 +132,7 @@ class TatpTerminal final : public Terminal {
   }
 
   Status GetSubscriber(Session& session) {
-    const std::string key = SubscriberKey(Somebody());
+    const std::string key = SubscriberKey(DrawSubscriber());
     return session.RunInteractive(false, [&](InteractiveTransaction& transaction) -> Status {
       std::string row;
       const Status status = GetOne(transaction, key, &row);
@@ -143,13 +143,13 @@ class TatpTerminal final : public Terminal {
   }
 
   Status GetNewDestination(Session& session) {
-    const uint32_t s = Somebody(), kind = Kind(), start = Start();
+    const uint32_t s = DrawSubscriber(), kind = Kind(), start = Start();
     const auto end = static_cast<uint32_t>(random_.Between(1, 24));
     return session.RunInteractive(false, [&](InteractiveTransaction& transaction) -> Status {
       std::string row;
       DEUT_RETURN_IF_ERROR(GetOne(transaction, FacilityKey(s, kind), &row));
       DEUT_ASSIGN_OR_RETURN(const SpecialFacility facility, RowOf<SpecialFacility>(FacilityKey(s, kind), row));
-      if (facility.active == 0) return NotThere();
+      if (facility.active == 0) return RowNotFound();
       bool found = false;
       Status verdict;
       DEUT_RETURN_IF_ERROR(transaction.Scan(ForwardingKey(s, kind, 0), ForwardingKey(s, kind, start + 1),
@@ -160,12 +160,12 @@ class TatpTerminal final : public Terminal {
                                               found = found || (one.ok() && one->end_time > end);
                                             }));
       DEUT_RETURN_IF_ERROR(verdict);
-      return found ? Status() : NotThere();
+      return found ? Status() : RowNotFound();
     });
   }
 
   Status GetAccess(Session& session) {
-    const std::string key = AccessKey(Somebody(), Kind());
+    const std::string key = AccessKey(DrawSubscriber(), Kind());
     return session.RunInteractive(false, [&](InteractiveTransaction& transaction) -> Status {
       std::string row;
       DEUT_RETURN_IF_ERROR(GetOne(transaction, key, &row));
@@ -174,7 +174,7 @@ class TatpTerminal final : public Terminal {
   }
 
   Status UpdateSubscriber(Session& session) {
-    const uint32_t s = Somebody(), kind = Kind();
+    const uint32_t s = DrawSubscriber(), kind = Kind();
     const auto bit = static_cast<uint8_t>(random_.Below(2));
     const auto data = static_cast<uint8_t>(random_.Below(256));
     return session.RunInteractive(true, [&](InteractiveTransaction& transaction) -> Status {
@@ -182,7 +182,7 @@ class TatpTerminal final : public Terminal {
       Values values;
       DEUT_RETURN_IF_ERROR(transaction.Get(keys, &values));
       if (!values[0].has_value()) return Missing(keys[0]);
-      if (!values[1].has_value()) return NotThere();
+      if (!values[1].has_value()) return RowNotFound();
       DEUT_ASSIGN_OR_RETURN(Subscriber subscriber, RowOf<Subscriber>(keys[0], *values[0]));
       DEUT_ASSIGN_OR_RETURN(SpecialFacility facility, RowOf<SpecialFacility>(keys[1], *values[1]));
       subscriber.bits[0] = bit;
@@ -193,7 +193,7 @@ class TatpTerminal final : public Terminal {
   }
 
   Status UpdateLocation(Session& session) {
-    const uint32_t s = Somebody();
+    const uint32_t s = DrawSubscriber();
     const auto location = static_cast<uint32_t>(random_.Next());
     return session.RunInteractive(true, [&](InteractiveTransaction& transaction) -> Status {
       std::string key, row;
@@ -206,7 +206,7 @@ class TatpTerminal final : public Terminal {
   }
 
   Status InsertForwarding(Session& session) {
-    const uint32_t s = Somebody(), kind = Kind(), start = Start();
+    const uint32_t s = DrawSubscriber(), kind = Kind(), start = Start();
     CallForwarding forwarding{};
     forwarding.end_time = static_cast<uint8_t>(start + random_.Between(1, 8));
     FillDigits(random_, forwarding.number, sizeof(forwarding.number));
@@ -219,13 +219,13 @@ class TatpTerminal final : public Terminal {
       const std::string key = ForwardingKey(s, kind, start);
       Values there;
       DEUT_RETURN_IF_ERROR(transaction.Get({key}, &there));
-      if (!facilities.contains(FacilityKey(s, kind)) || there[0].has_value()) return NotThere();
+      if (!facilities.contains(FacilityKey(s, kind)) || there[0].has_value()) return RowNotFound();
       return transaction.Put(key, BytesOf(forwarding));
     });
   }
 
   Status DeleteForwarding(Session& session) {
-    const uint32_t s = Somebody(), kind = Kind(), start = Start();
+    const uint32_t s = DrawSubscriber(), kind = Kind(), start = Start();
     return session.RunInteractive(true, [&](InteractiveTransaction& transaction) -> Status {
       std::string subscriber, row;
       DEUT_RETURN_IF_ERROR(FindByNumber(transaction, s, &subscriber));

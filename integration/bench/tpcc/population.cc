@@ -8,7 +8,7 @@
 
 #include "common/runtime/random.h"
 #include "integration/bench/bulk_writer.h"
-#include "integration/bench/tpcc/choice.h"
+#include "integration/bench/tpcc/tpcc_random.h"
 
 namespace deut::bench::tpcc {
 namespace {
@@ -20,7 +20,7 @@ void Copy(std::string_view text, char* field, size_t size) {
   std::copy_n(text.begin(), std::min(size, text.size()), field);
 }
 
-Status PopulateItems(BulkWriter& writer, const Scale& scale, Choice& choice) {
+Status PopulateItems(BulkWriter& writer, const Scale& scale, TpccRandom& choice) {
   for (uint32_t i = 1; i <= scale.items; ++i) {
     Item item{};
     item.image = choice.Between(1, 10'000);
@@ -32,7 +32,7 @@ Status PopulateItems(BulkWriter& writer, const Scale& scale, Choice& choice) {
   return writer.Flush();
 }
 
-Status PopulateWarehouse(BulkWriter& writer, const Scale& scale, uint32_t w, Choice& choice) {
+Status PopulateWarehouse(BulkWriter& writer, const Scale& scale, uint32_t w, TpccRandom& choice) {
   Warehouse warehouse{};
   // The sum over its districts, each of which is the sum of its customers' first payments.
   warehouse.ytd = kFirstPayment * scale.customers * kDistricts;
@@ -50,7 +50,7 @@ Status PopulateWarehouse(BulkWriter& writer, const Scale& scale, uint32_t w, Cho
   return writer.Flush();
 }
 
-Status PopulateCustomers(BulkWriter& writer, const Scale& scale, uint32_t w, uint32_t d, Choice& choice) {
+Status PopulateCustomers(BulkWriter& writer, const Scale& scale, uint32_t w, uint32_t d, TpccRandom& choice) {
   for (uint32_t c = 1; c <= scale.customers; ++c) {
     Customer customer{};
     customer.balance = -kFirstPayment;
@@ -60,7 +60,7 @@ Status PopulateCustomers(BulkWriter& writer, const Scale& scale, uint32_t w, uin
     customer.discount = choice.Between(0, 5000);
     choice.Text(customer.first, 8);
     Copy("OE", customer.middle, sizeof(customer.middle));
-    const std::string last = c <= 1000 ? Choice::NameOf(c - 1) : choice.LastName(scale);
+    const std::string last = c <= 1000 ? TpccRandom::NameOf(c - 1) : choice.LastName(scale);
     Copy(last, customer.last, sizeof(customer.last));
     choice.FillAddress(&customer.address);
     choice.Digits(customer.phone);
@@ -79,7 +79,7 @@ Status PopulateCustomers(BulkWriter& writer, const Scale& scale, uint32_t w, uin
   return Status();
 }
 
-Status PopulateOrders(BulkWriter& writer, const Scale& scale, uint32_t w, uint32_t d, Choice& choice) {
+Status PopulateOrders(BulkWriter& writer, const Scale& scale, uint32_t w, uint32_t d, TpccRandom& choice) {
   // Each customer has one order, in random order.
   std::vector<uint32_t> customers(scale.customers);
   std::iota(customers.begin(), customers.end(), 1);
@@ -90,7 +90,7 @@ Status PopulateOrders(BulkWriter& writer, const Scale& scale, uint32_t w, uint32
     order.date = o;
     order.customer = customers[o - 1];
     order.carrier = delivered ? choice.Between(1, 10) : 0;
-    order.lines = choice.Between(kFewestLines, kMostLines);
+    order.lines = choice.Between(kMinLines, kMaxLines);
     order.all_local = 1;
     DEUT_RETURN_IF_ERROR(writer.Put(OrderKey(w, d, o), BytesOf(order)));
     DEUT_RETURN_IF_ERROR(writer.Put(OrderOfCustomerKey(w, d, order.customer, o), kNoRow));
@@ -110,7 +110,7 @@ Status PopulateOrders(BulkWriter& writer, const Scale& scale, uint32_t w, uint32
   return Status();
 }
 
-Status PopulateDistrict(BulkWriter& writer, const Scale& scale, uint32_t w, uint32_t d, Choice& choice) {
+Status PopulateDistrict(BulkWriter& writer, const Scale& scale, uint32_t w, uint32_t d, TpccRandom& choice) {
   District district{};
   district.ytd = kFirstPayment * scale.customers;
   district.tax = choice.Between(0, 2000);
@@ -126,7 +126,7 @@ Status PopulateDistrict(BulkWriter& writer, const Scale& scale, uint32_t w, uint
 }  // namespace
 
 Status Populate(Session& session, const Scale& scale, uint32_t part) {
-  Choice choice(Mix64(part));
+  TpccRandom choice(Mix64(part));
   BulkWriter writer(session);
   if (part == 0) return PopulateItems(writer, scale, choice);
   if (part <= scale.warehouses) return PopulateWarehouse(writer, scale, part, choice);

@@ -16,8 +16,8 @@ TEST_F(PopulationTest, ThePopulationIsWhatTheSpecificationSays) {
   EXPECT_EQ(RowsOf("Cd"), 20u);
   for (const char* table : {"Cc", "Cn", "Ch", "Co", "Cx"}) EXPECT_EQ(RowsOf(table), 600u) << table;
   EXPECT_EQ(RowsOf("Cq"), 180u);  // 30 % of 600
-  EXPECT_GE(RowsOf("Cl"), 600u * kFewestLines);
-  EXPECT_LE(RowsOf("Cl"), 600u * kMostLines);
+  EXPECT_GE(RowsOf("Cl"), 600u * kMinLines);
+  EXPECT_LE(RowsOf("Cl"), 600u * kMaxLines);
   const Status consistent = Check();
   EXPECT_TRUE(consistent.ok()) << consistent.ToString();
 }

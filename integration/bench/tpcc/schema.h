@@ -16,8 +16,8 @@ namespace deut::bench::tpcc {
 
 constexpr std::string_view kPrefix = "C";
 constexpr uint32_t kDistricts = 10;  // in a warehouse
-constexpr uint32_t kMostLines = 15;  // in an order
-constexpr uint32_t kFewestLines = 5;
+constexpr uint32_t kMaxLines = 15;   // in an order
+constexpr uint32_t kMinLines = 5;
 
 // The size. The specification has 100,000 items, and 3,000 customers in each district.
 struct Scale {

@@ -1,8 +1,8 @@
 #include "integration/bench/tpcc/tpcc.h"
 
-#include "integration/bench/tpcc/choice.h"
 #include "integration/bench/tpcc/consistency.h"
 #include "integration/bench/tpcc/population.h"
+#include "integration/bench/tpcc/tpcc_random.h"
 #include "integration/bench/tpcc/transactions.h"
 
 namespace deut::bench::tpcc {
@@ -55,7 +55,7 @@ class TpccTerminal final : public Terminal {
   Status RunNewOrder(Session& session) {
     NewOrderInput input{
         .warehouse = home_, .district = District(), .customer = choice_.Customer(scale_), .date = date_, .lines = {}};
-    const uint32_t lines = choice_.Between(kFewestLines, kMostLines);
+    const uint32_t lines = choice_.Between(kMinLines, kMaxLines);
     for (uint32_t i = 0; i < lines; ++i) {
       const bool remote = choice_.Percent(1);
       input.lines.push_back({.item = choice_.Item(scale_),
@@ -88,7 +88,7 @@ class TpccTerminal final : public Terminal {
   const Transactions transactions_;
   const uint32_t number_;
   const uint32_t home_;
-  Choice choice_;
+  TpccRandom choice_;
   uint64_t date_ = 0;
 };
 

@@ -69,8 +69,8 @@ Result<std::vector<Line>> LinesOf(InteractiveTransaction& transaction, uint32_t 
   return lines;
 }
 
-// Clause 2.4.2.2: takes a line's quantity from the stock.
-void Take(const NewOrderInput::Line& line, bool remote, Stock* stock) {
+// Clause 2.4.2.2: deducts a line's quantity from the stock.
+void DeductFromStock(const NewOrderInput::Line& line, bool remote, Stock* stock) {
   const auto quantity = static_cast<int32_t>(line.quantity);
   stock->quantity -= quantity;
   if (stock->quantity < 10) stock->quantity += 91;
@@ -108,7 +108,7 @@ Status WriteLines(InteractiveTransaction& transaction, const NewOrderInput& inpu
       DEUT_ASSIGN_OR_RETURN(const Stock row, RowAt<Stock>(read.keys, read.values, at));
       stock = stocks.insert(stocks.end(), {read.keys[at], row});
     }
-    Take(line, line.supply_warehouse != input.warehouse, &stock->second);
+    DeductFromStock(line, line.supply_warehouse != input.warehouse, &stock->second);
     OrderLine row{};
     row.item = line.item;
     row.supply_warehouse = line.supply_warehouse;

@@ -1,4 +1,4 @@
-#include "integration/power/flight_holder.h"
+#include "integration/power/activity_holder.h"
 
 #include <vector>
 
@@ -12,7 +12,7 @@ using testing::FlightHold;
 using testing::FlightSlot;
 
 constexpr Duration kLook = microseconds(50);
-constexpr Duration kLongest = milliseconds(3);
+constexpr Duration kMaxHold = milliseconds(3);
 // An activity that is not held passes freely for at most this long.
 constexpr Duration kOpen = milliseconds(1);
 
@@ -39,7 +39,7 @@ class Held {
         return;
       case State::kArmed:
         if (!in_flight) return;
-        until_ = now + kLongest;
+        until_ = now + kMaxHold;
         until_changes_ = disk.counts().changing + 1 + random.Below(4);
         state_ = State::kHolding;
         return;
@@ -63,17 +63,17 @@ class Held {
 
 }  // namespace
 
-FlightHolder::FlightHolder(const FaultyDisk& disk, uint64_t seed) : disk_(disk) {
+ActivityHolder::ActivityHolder(const FaultyDisk& disk, uint64_t seed) : disk_(disk) {
   if (!testing::kFlightsAreCounted) return;
   thread_ = RealRuntime().StartThread("holder", [this, seed] { Run(seed); });
 }
 
-FlightHolder::~FlightHolder() {
+ActivityHolder::~ActivityHolder() {
   stop_.store(true);
   thread_.reset();
 }
 
-void FlightHolder::Run(uint64_t seed) {
+void ActivityHolder::Run(uint64_t seed) {
   std::vector<std::unique_ptr<Held>> all;
   for (const char* const often : {"dc.split", "dc.merge", "dc.page_load", "dc.swap_out", "dc.redo"})
     all.push_back(std::make_unique<Held>(often, /*always=*/false));

@@ -1,7 +1,7 @@
 // The random choices of TPC-C (clauses 2.1.6, 4.3.2 and 4.3.3).
 // Thread-safety: none.
-#ifndef INTEGRATION_BENCH_TPCC_CHOICE_H_
-#define INTEGRATION_BENCH_TPCC_CHOICE_H_
+#ifndef INTEGRATION_BENCH_TPCC_TPCC_RANDOM_H_
+#define INTEGRATION_BENCH_TPCC_TPCC_RANDOM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace deut::bench::tpcc {
 
-class Choice {
+class TpccRandom {
  public:
-  explicit Choice(uint64_t seed) : random_(seed) {}
+  explicit TpccRandom(uint64_t seed) : random_(seed) {}
 
   uint32_t Between(uint32_t low, uint32_t high) { return static_cast<uint32_t>(random_.Between(low, high)); }
   bool Percent(uint32_t percent) { return random_.Below(100) < percent; }
@@ -53,4 +53,4 @@ class Choice {
 
 }  // namespace deut::bench::tpcc
 
-#endif  // INTEGRATION_BENCH_TPCC_CHOICE_H_
+#endif  // INTEGRATION_BENCH_TPCC_TPCC_RANDOM_H_
