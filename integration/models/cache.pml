@@ -76,7 +76,7 @@ read:
 #if defined(OMIT_S7_look_first)
   atomic { answer = dc };  // code: tc/record_manager/read_path.cc ReadPath::Get; tc/record_manager/read_ahead.cc ReadAhead::Start
 #endif
-  atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseLastRead, RecordTable::RaiseFloor; tc/record_manager/read_ahead.cc ReadAhead::Absent
+  atomic { last_read = (last_read < TS(me) -> TS(me) : last_read) };  // code: tc/mvcc/record_table.cc RecordTable::RaiseLastRead, RecordTable::RaiseFloor; tc/record_manager/read_ahead.cc ReadAhead::RaiseAndCheckAbsent
   look(live);
   if
   :: found[me] != NOTHING -> goto commit
