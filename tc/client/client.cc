@@ -66,9 +66,9 @@ Result<Transaction> Client::Begin(const TransactionOptions& options, const CallO
   return Transaction(std::make_unique<TransactionState>(&core_, std::move(begun), kNoDeadline, nullptr));
 }
 
-Result<Transaction> Client::BeginUntil(const TransactionOptions& options, Deadline limit, WrittenKeys* trail) {
+Result<Transaction> Client::BeginUntil(const TransactionOptions& options, Deadline limit, WrittenKeys* written_keys) {
   DEUT_ASSIGN_OR_RETURN(ClientCore::Begun begun, core_.Begin(options, core_.DeadlineFor({}, limit)));
-  return Transaction(std::make_unique<TransactionState>(&core_, std::move(begun), limit, trail));
+  return Transaction(std::make_unique<TransactionState>(&core_, std::move(begun), limit, written_keys));
 }
 
 Result<CommitAnswer> Client::ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,

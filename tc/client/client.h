@@ -100,9 +100,9 @@ class Client {
   // The deadline of a call that begins now.
   Deadline DeadlineFor(const CallOptions& call) { return core_.DeadlineFor(call); }
 
-  // For RunTransaction. No call of the transaction goes beyond `limit`. Written keys are added to `trail`, which may
-  // be null.
-  Result<Transaction> BeginUntil(const TransactionOptions& options, Deadline limit, WrittenKeys* trail);
+  // For RunTransaction. No call of the transaction goes beyond `limit`. Written keys are added to `written_keys`, which
+  // may be null.
+  Result<Transaction> BeginUntil(const TransactionOptions& options, Deadline limit, WrittenKeys* written_keys);
   Result<CommitAnswer> ExecuteOneShotUntil(const TransactionOptions& options, absl::Span<const Operation> operations,
                                            std::vector<OperationResult>* results, Deadline limit);
 

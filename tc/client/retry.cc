@@ -68,8 +68,8 @@ class RetryLoop {
 // returned another: the body drew its conclusion from a transaction that never was. (If that error is not worth
 // repeating, the body's own is the result.)
 Status RunOnce(Client& client, const TransactionOptions& options, Deadline limit,
-               absl::FunctionRef<Status(Transaction&)> body, WrittenKeys* trail, CommitAnswer* committed) {
-  DEUT_ASSIGN_OR_RETURN(Transaction transaction, client.BeginUntil(options, limit, trail));
+               absl::FunctionRef<Status(Transaction&)> body, WrittenKeys* written_keys, CommitAnswer* committed) {
+  DEUT_ASSIGN_OR_RETURN(Transaction transaction, client.BeginUntil(options, limit, written_keys));
   Status status = body(transaction);
   if (!transaction.open()) {
     const Status& ended = transaction.status();
@@ -113,22 +113,22 @@ Duration RetryPauses::Next(const Status& status) {
 Status RunTransaction(Client& client, const RetryOptions& options, absl::FunctionRef<Status(Transaction&)> body,
                       RetryReport* report) {
   RetryLoop loop(client, options, report);
-  WrittenKeys trail;
+  WrittenKeys written_keys;
   std::optional<TransactionOptions> declaring;  // a copy, made only for a second attempt
   for (;;) {
     loop.BeginAttempt();
     CommitAnswer committed;
     Status status = RunOnce(client, declaring.has_value() ? *declaring : options.transaction, loop.limit(), body,
-                            &trail, &committed);
+                            &written_keys, &committed);
     if (status.ok()) {
       if (report != nullptr) report->commit = committed;
       return status;
     }
     Status failed = loop.Failed(status);
     if (!failed.ok()) return failed;
-    if (trail.empty()) continue;
+    if (written_keys.empty()) continue;
     if (!declaring.has_value()) declaring = options.transaction;
-    trail.MoveTo(&declaring->declared);
+    written_keys.MoveTo(&declaring->declared);
   }
 }
 
@@ -148,11 +148,11 @@ Result<CommitAnswer> RunOneShot(Client& client, const RetryOptions& options, abs
     if (!failed.ok()) return failed;
     if (declaring.has_value()) continue;
     declaring = options.transaction;
-    WrittenKeys trail;
+    WrittenKeys written_keys;
     for (const Operation& operation : operations) {
-      if (WritesItsKey(operation)) trail.Add(operation.table, operation.key);
+      if (WritesItsKey(operation)) written_keys.Add(operation.table, operation.key);
     }
-    trail.MoveTo(&declaring->declared);
+    written_keys.MoveTo(&declaring->declared);
   }
 }
 

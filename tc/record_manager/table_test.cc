@@ -16,17 +16,17 @@ namespace {
 class TableTest : public ::testing::Test {
  protected:
   // Retries, as a client does, while the log's next segment is not allocated yet.
-  static std::string Insist(const std::function<std::string()>& call) {
+  static std::string RetryWhileExhausted(const std::function<std::string()>& call) {
     const MonotonicTime patience = EngineFixture::Soon();
     std::string done = call();
     for (; done == "RESOURCE_EXHAUSTED" && RealRuntime().Now() < patience; done = call()) RealRuntime().Yield();
     return done;
   }
   std::string Drop(const char* name = "t") {
-    return Insist([&] { return StatusText(f.manager->DropTable(name, EngineFixture::Soon())); });
+    return RetryWhileExhausted([&] { return StatusText(f.manager->DropTable(name, EngineFixture::Soon())); });
   }
   std::string Create(const char* name, TableId* id = nullptr) {
-    return Insist([&] {
+    return RetryWhileExhausted([&] {
       const Result<TableId> created = f.manager->CreateTable(name, EngineFixture::Soon());
       if (created.ok() && id != nullptr) *id = *created;
       return StatusText(created.status());
