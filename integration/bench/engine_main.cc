@@ -230,7 +230,7 @@ Result<std::string> Engine::Obey(const Words& words) {
   }
   if (words[0] == "statistics" && words.size() == 1) return backend_->StatisticsJson();
   return DEUT_ERROR(kInvalidArgument, "no command of an engine begins with ", Quoted(words[0]),
-                    " and has so many words: ", words.size());
+                    " and has this many words: ", words.size());
 }
 
 int Fail(const Status& status) {
@@ -245,9 +245,9 @@ void PrintLine(const std::string& line) {
 
 int Main(int argc, char** argv) {
   Options options;
-  FlagSet flags("engine", "One store under measurement, told what to do by its standard input.");
+  FlagSet flags("engine", "One store under measurement, which takes its commands from standard input.");
   flags.Add("dir", &options.backend.directory, "folder for the store's data, empty");
-  flags.AddBytes("cache", &options.backend.cache_bytes, "what the store may keep of data in memory");
+  flags.AddBytes("cache", &options.backend.cache_bytes, "bytes of memory for the store's cache");
   flags.Add("variant", &options.backend.variant, "which of the ways to use this store; empty = the first");
   flags.Add("target", &options.backend.target, "where its server listens; empty = in this process");
   flags.Add("insecure", &options.backend.insecure, "the server is reached without TLS wherever it is");

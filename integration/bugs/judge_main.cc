@@ -87,11 +87,12 @@ int Main(int argc, char** argv) {
                  {"recorded", Layer::kRecorded},
                  {"corruption", Layer::kCorruption},
                  {"two_tcs", Layer::kTwoTcs}},
-                "what is done to the store");
+                "faults that the rounds inject");
   flags.Add("seconds", &options.seconds, "how long; a round that has begun is finished");
-  flags.Add("rounds", &options.rounds, "how many rounds at most");
+  flags.Add("rounds", &options.rounds, "maximum number of rounds");
   flags.Add("seed", &options.seed, "of the first round; each following one has the next");
-  flags.Add("stall_seconds", &options.stall_seconds, "a store in which nothing succeeds for so long hangs");
+  flags.Add("stall_seconds", &options.stall_seconds,
+            "a store in which nothing succeeds for this many seconds counts as hung");
   flags.Add("workload", &options.workload, "every second round is of this one, or all if --rounds is given");
   flags.Add("keep", &options.keep, "file for the history that was refused");
   Result<std::unique_ptr<Storage>> files = NewSystemStorage(IoKind::kPosix, RealRuntime());

@@ -27,15 +27,16 @@ constexpr Shape kShapes[] = {
     {"get", "KEY", 1, "shows a record's value"},
     {"delete", "KEY", 1, "removes a record, whether it is there or not"},
     {"delete-range", "", 0, "removes the records of a range, in one transaction: --low --high"},
-    {"add", "KEY NUMBER", 2, "adds to the number of a record (none: 0), and shows what it is then"},
+    {"add", "KEY NUMBER", 2, "adds to the number of a record (none: 0), and shows the result"},
     {"compare-and-set", "KEY EXPECTED VALUE", 3, "writes a record's value if it has the expected one"},
     {"scan", "", 0, "shows records in key order: --low --high --limit --reverse"},
     {"tables list", "", 0, "shows name, id, and about how many records and bytes"},
     {"tables create", "NAME", 1, "creates a table"},
     {"tables drop", "NAME", 1, "drops a table with all its records"},
-    {"outcome", "ID NUMBER", 2, "says what became of a transaction whose answer was lost; ends one that is still open"},
-    {"health", "", 0, "says whether the store serves, how far a start has come, and what is wrong"},
-    {"status", "", 0, "shows what the store does and holds, a name and a value a line"},
+    {"outcome", "ID NUMBER", 2,
+     "shows the outcome of a transaction whose answer was lost; ends one that is still open"},
+    {"health", "", 0, "shows whether the store serves, how far a start has come, and the faults found"},
+    {"status", "", 0, "shows the counters of the store, a name and a value a line"},
 };
 
 // The command's fixed words as one string: "tables list", "put".
@@ -145,7 +146,7 @@ Status Outcome(Client& client, const std::vector<std::string>& words, const Comm
   TransactionName name;
   if (!ParseTransactionId(words[1], &name.id) || !absl::SimpleAtoi(words[2], &name.not_before.value)) {
     return DEUT_ERROR(kInvalidArgument,
-                      "what is meant are the 32 digits and the number that the lost answer's error named");
+                      "usage: deut outcome ID NUMBER, as in the error of the lost answer: 32 digits and a number");
   }
   DEUT_ASSIGN_OR_RETURN(const OutcomeAnswer answer, client.AskOutcome(name, {.timeout = options.deadline}));
   switch (answer.outcome) {
@@ -208,7 +209,7 @@ Status Scan(Client& client, const CommandOptions& options, const Output& out, co
     return scanner.status();
   });
   if (!status.ok()) {
-    if (text.printed()) notes("deut: the scan failed: what is printed above is void\n");
+    if (text.printed()) notes("deut: the scan failed: the records printed above are not valid\n");
     return status;
   }
   text.Flush();
@@ -254,8 +255,7 @@ Status CheckCommand(const std::vector<std::string>& words) {
   for (const Shape& shape : kShapes) {
     if (fixed != shape.words) continue;
     const size_t fixed_count = words[0] == "tables" ? 2 : 1;
-    if (words.size() != fixed_count + shape.count)
-      return DEUT_ERROR(kInvalidArgument, "what is meant is: ", Usage(shape));
+    if (words.size() != fixed_count + shape.count) return DEUT_ERROR(kInvalidArgument, "usage: ", Usage(shape));
     return Status();
   }
   // The words are half a command: lists the commands that begin with them.
@@ -263,7 +263,7 @@ Status CheckCommand(const std::vector<std::string>& words) {
   for (const Shape& shape : kShapes) {
     if (std::string_view(shape.words).starts_with(words[0] + " ")) ConcatTo(&meant, "\n  ", Usage(shape));
   }
-  if (!meant.empty()) return DEUT_ERROR(kInvalidArgument, "what is meant is one of:", meant);
+  if (!meant.empty()) return DEUT_ERROR(kInvalidArgument, "usage, one of:", meant);
   return DEUT_ERROR(kInvalidArgument, "no command is named \"", EncodeText(fixed, TextForm::kEscaped),
                     "\"; there are:\n", CommandHelp());
 }

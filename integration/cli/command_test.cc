@@ -44,10 +44,9 @@ class CommandTest : public ::testing::Test {
 
 TEST_F(CommandTest, HalfACommandIsAnsweredWithItsWholes) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"tables"}, {"tables", "frob"}}) {
-    EXPECT_EQ(
-        Run(words),
-        "INVALID_ARGUMENT: what is meant is one of:\n  deut tables list\n  deut tables create NAME\n  deut tables "
-        "drop NAME");
+    EXPECT_EQ(Run(words),
+              "INVALID_ARGUMENT: usage, one of:\n  deut tables list\n  deut tables create NAME\n  deut tables "
+              "drop NAME");
   }
 }
 
@@ -161,10 +160,10 @@ TEST_F(CommandTest, WrongWords) {
   EXPECT_THAT(Run({}), HasSubstr("no command is given"));
   EXPECT_THAT(Run({"frob"}), HasSubstr("no command is named \"frob\""));
   EXPECT_THAT(Run({"frob"}), HasSubstr("deut put KEY VALUE"));
-  EXPECT_EQ(Run({"put", "k"}), "INVALID_ARGUMENT: what is meant is: deut put KEY VALUE");
-  EXPECT_EQ(Run({"get", "k", "v"}), "INVALID_ARGUMENT: what is meant is: deut get KEY");
-  EXPECT_EQ(Run({"tables", "drop"}), "INVALID_ARGUMENT: what is meant is: deut tables drop NAME");
-  EXPECT_EQ(Run({"status", "now"}), "INVALID_ARGUMENT: what is meant is: deut status");
+  EXPECT_EQ(Run({"put", "k"}), "INVALID_ARGUMENT: usage: deut put KEY VALUE");
+  EXPECT_EQ(Run({"get", "k", "v"}), "INVALID_ARGUMENT: usage: deut get KEY");
+  EXPECT_EQ(Run({"tables", "drop"}), "INVALID_ARGUMENT: usage: deut tables drop NAME");
+  EXPECT_EQ(Run({"status", "now"}), "INVALID_ARGUMENT: usage: deut status");
 }
 
 }  // namespace

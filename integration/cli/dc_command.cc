@@ -53,13 +53,13 @@ Status CheckDcCommand(const std::vector<std::string>& words) {
   const std::string command = words.size() > 1 ? words[1] : "";
   if (command == "verify") {
     if (words.size() == 3) return Status::Ok();
-    return DEUT_ERROR(kInvalidArgument, "what is meant is: ", kVerifyUsage);
+    return DEUT_ERROR(kInvalidArgument, "usage: ", kVerifyUsage);
   }
   if (command == "inspect") {
     if (words.size() >= 3 && ParseRequest(words).has_value()) return Status::Ok();
-    return DEUT_ERROR(kInvalidArgument, "what is meant is: ", kInspectUsage, ", each number above 0");
+    return DEUT_ERROR(kInvalidArgument, "usage: ", kInspectUsage, ", each number above 0");
   }
-  return DEUT_ERROR(kInvalidArgument, "what is meant is one of:\n  ", kVerifyUsage, "\n  ", kInspectUsage);
+  return DEUT_ERROR(kInvalidArgument, "usage, one of:\n  ", kVerifyUsage, "\n  ", kInspectUsage);
 }
 
 Status RunDcCommand(Storage& storage, Runtime& runtime, const std::vector<std::string>& words, TextForm form,
@@ -82,7 +82,7 @@ std::string DcCommandHelp() {
       "                               of both checkpoints; a line for each damage. Exit status: 0 clean, 1 damaged,\n",
       "                               2 cannot be checked (in use, no such directory, of a newer version)\n", "  ",
       kInspectUsage, "\n",
-      "                               shows what lies there: without more words the whole; what a checkpoint (the "
+      "                               shows its content: without more words all; or the images that a checkpoint (the "
       "newest) names;\n",
       "                               a segment's parts; a page's parts, bounds and entries; a table's levels\n");
 }

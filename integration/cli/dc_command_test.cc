@@ -42,10 +42,9 @@ TEST_F(DcCommandTest, Words) {
   EXPECT_FALSE(IsDcCommand({}) || IsDcCommand({"get", "dc"}));
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"dc"}, {"dc", "frob"}, {"dc", "frob", "/dc"}}) {
-    EXPECT_THAT(Run(words),
-                HasSubstr("what is meant is one of:\n  deut dc verify DIR\n  deut dc inspect DIR [checkpoint"));
+    EXPECT_THAT(Run(words), HasSubstr("usage, one of:\n  deut dc verify DIR\n  deut dc inspect DIR [checkpoint"));
   }
-  EXPECT_THAT(Run({"dc", "verify"}), EndsWith("what is meant is: deut dc verify DIR"));
+  EXPECT_THAT(Run({"dc", "verify"}), EndsWith("usage: deut dc verify DIR"));
   for (const std::vector<std::string>& words : {std::vector<std::string>{"dc", "inspect"},
                                                 {"dc", "inspect", "/dc", "frob", "1"},
                                                 {"dc", "inspect", "/dc", "page"},
@@ -54,8 +53,7 @@ TEST_F(DcCommandTest, Words) {
                                                 {"dc", "inspect", "/dc", "page", "0"},
                                                 {"dc", "inspect", "/dc", "page", "1", "2"},
                                                 {"dc", "inspect", "/dc", "page", "99999999999999999999"}}) {
-    EXPECT_THAT(Run(words),
-                HasSubstr("what is meant is: deut dc inspect DIR [checkpoint [N] | segment N | page ID | table ID]"));
+    EXPECT_THAT(Run(words), HasSubstr("usage: deut dc inspect DIR [checkpoint [N] | segment N | page ID | table ID]"));
   }
   EXPECT_THAT(DcCommandHelp(), StartsWith("  deut dc verify DIR "));
 }

@@ -40,11 +40,10 @@ FlagSet MakeFlags(Options* options) {
                                "Looks at the directory of a stopped component:\n", DcCommandHelp(), TcCommandHelp()));
   AddTargetFlags(&flags, &options->target);
   flags.Add("table", &options->command.table, "the table; tc dump: only updates of the table with this id");
-  flags.Add("hex", &options->hex,
-            "keys and values as hexadecimal digits, in place of text with \\xNN for what is not printable");
+  flags.Add("hex", &options->hex, "keys and values as hexadecimal digits, in place of text with \\xNN for other bytes");
   flags.Add("low", &options->command.low, "scan: the lowest key; empty = from the first");
   flags.Add("high", &options->command.high, "scan: the key before which it ends; empty = to the last");
-  flags.Add("limit", &options->command.limit, "scan: at most so many records; 0 = all");
+  flags.Add("limit", &options->command.limit, "scan: maximum number of records; 0 = all");
   flags.Add("reverse", &options->command.reverse, "scan: from the highest key down");
   flags.Add("from", &options->tc_command.from, "tc dump: only records from this LSN on");
   flags.Add("to", &options->tc_command.to, "tc dump: only records before this LSN; 0 = to the end");

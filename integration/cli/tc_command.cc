@@ -50,17 +50,17 @@ Status CheckTcCommand(const std::vector<std::string>& words, const TcCommandOpti
   const std::string command = words.size() > 1 ? words[1] : "";
   if (command == "verify") {
     if (words.size() == 3) return Status::Ok();
-    return DEUT_ERROR(kInvalidArgument, "what is meant is: ", kVerifyUsage);
+    return DEUT_ERROR(kInvalidArgument, "usage: ", kVerifyUsage);
   }
   if (command == "dump") {
-    if (words.size() != 3) return DEUT_ERROR(kInvalidArgument, "what is meant is: ", kDumpUsage);
+    if (words.size() != 3) return DEUT_ERROR(kInvalidArgument, "usage: ", kDumpUsage);
     if (!options.table.empty() && !Table(options.table).has_value()) {
       return DEUT_ERROR(kInvalidArgument, "--table: \"", EncodeText(options.table, TextForm::kEscaped),
                         "\" is no table id (a log knows no names; `deut tables list` shows both)");
     }
     return options.key.empty() ? Status::Ok() : DecodeText("--key", options.key, options.form).status();
   }
-  return DEUT_ERROR(kInvalidArgument, "what is meant is one of:\n  ", kVerifyUsage, "\n  ", kDumpUsage);
+  return DEUT_ERROR(kInvalidArgument, "usage, one of:\n  ", kVerifyUsage, "\n  ", kDumpUsage);
 }
 
 Status RunTcCommand(Storage& storage, const std::vector<std::string>& words, const TcCommandOptions& options,

@@ -42,9 +42,9 @@ TEST_F(TcCommandTest, Words) {
   EXPECT_FALSE(IsTcCommand({}) || IsTcCommand({"get", "tc"}));
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"tc"}, {"tc", "frob"}, {"tc", "frob", "/tc"}}) {
-    EXPECT_THAT(Run(words), HasSubstr("what is meant is one of:\n  deut tc verify DIR\n  deut [--from=LSN]"));
+    EXPECT_THAT(Run(words), HasSubstr("usage, one of:\n  deut tc verify DIR\n  deut [--from=LSN]"));
   }
-  EXPECT_THAT(Run({"tc", "verify"}), EndsWith("what is meant is: deut tc verify DIR"));
+  EXPECT_THAT(Run({"tc", "verify"}), EndsWith("usage: deut tc verify DIR"));
   EXPECT_THAT(Run({"tc", "dump", "/tc", "more"}), EndsWith(" tc dump DIR"));
   EXPECT_THAT(Run({"tc", "dump", "/tc"}, {.table = "users", .key = ""}),
               HasSubstr("--table: \"users\" is no table id"));

@@ -424,7 +424,7 @@ void Checker::CheckSnapshots() {
   for (const uint32_t place : order_) {
     const TransactionRecord& t = transaction(place);
     if (!t.snapshot || !index_.committed(place) || t.timestamp > t.min_timestamp) continue;
-    report_.Add(Anomaly::kStaleSnapshot, Concat(Name(place), " was to hold what was committed at ", t.min_timestamp),
+    report_.Add(Anomaly::kStaleSnapshot, Concat(Name(place), " must contain the commits up to ", t.min_timestamp),
                 {t.id});
   }
 }

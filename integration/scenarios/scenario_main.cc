@@ -92,12 +92,13 @@ int Main(int argc, char** argv) {
   Options options;
   FlagSet flags("scenario",
                 "Runs workloads on a cluster of real processes with faults, and judges them: scenario FILE...");
-  flags.Add("seed", &options.seed, "of everything that is chosen; 0 = another one each time");
-  flags.Add("cycles", &options.cycles, "of each scenario at most; 20 if neither this nor a duration is given");
-  flags.Add("duration", &options.duration, "of each scenario at most");
+  flags.Add("seed", &options.seed, "seed of all random choices; 0 = another one each time");
+  flags.Add("cycles", &options.cycles,
+            "maximum number of cycles of each scenario; 20 if neither this nor a duration is given");
+  flags.Add("duration", &options.duration, "maximum time of each scenario");
   flags.Add("ledger", &options.ledger, "append a line for each scenario to this file");
-  flags.Add("keep", &options.keep, "folder for what is left of a failure: histories and logs");
-  flags.Add("commit", &options.commit, "what the ledger calls the code that runs");
+  flags.Add("keep", &options.keep, "folder for the histories and logs of a failure");
+  flags.Add("commit", &options.commit, "name of the tested code in the ledger");
   flags.Add("tcd", &options.tcd, "the transaction component's program");
   flags.Add("dcd", &options.dcd, "the data component's program");
   Result<std::unique_ptr<Storage>> storage = NewSystemStorage(IoKind::kPosix, RealRuntime());

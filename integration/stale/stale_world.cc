@@ -272,7 +272,7 @@ std::string StaleWorld::FindWrong() {
     }
   }
   const Status more = Write("afterwards", 5);
-  return more.ok() ? "" : Concat("what follows is computed from something else: ", more.ToString());
+  return more.ok() ? "" : Concat("later transactions fail: ", more.ToString());
 }
 
 std::optional<std::string> StaleWorld::Refusal() {

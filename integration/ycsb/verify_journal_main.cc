@@ -36,7 +36,7 @@ struct Options {
 };
 
 FlagSet MakeFlags(Options* options) {
-  FlagSet flags("verify_journal", "Checks that a store holds what a journal of ycsb says was acknowledged.");
+  FlagSet flags("verify_journal", "Checks that a store holds the writes that are acknowledged in a journal of ycsb.");
   cli::AddTargetFlags(&flags, &options->target);
   flags.Add("table", &options->table, "the table");
   flags.Add("journal", &options->journal, "the journal");
@@ -45,7 +45,7 @@ FlagSet MakeFlags(Options* options) {
             "times of kills, microseconds since 1970, comma-separated; fails if one is not between acknowledgements of "
             "the run phase");
   flags.Add("read_check", &options->read_check,
-            "read so many records by scans and by points, with the caches emptied; 0 = none");
+            "number of records to read by scans and by points, with the caches emptied; 0 = none");
   flags.Add("deadline", &options->deadline, "for one transaction with its repetitions");
   return flags;
 }
@@ -103,7 +103,7 @@ Status CheckJournal(Client& client, TableId table, const Options& options, const
                (journal.last_run_ack_us - journal.first_run_ack_us) / 1'000'000, " s, by ", journal.processes,
                journal.processes == 1 ? " process" : " processes"));
   if (check.missing != 0 || check.wrong != 0 || check.checked != check.acknowledged) {
-    return DEUT_ERROR(kCorruption, "the store does not hold what was acknowledged");
+    return DEUT_ERROR(kCorruption, "the store lacks acknowledged writes");
   }
   if (journal.run_acknowledged < options.min_acknowledged) {
     return DEUT_ERROR(kNotFound, "only ", journal.run_acknowledged,

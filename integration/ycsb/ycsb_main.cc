@@ -50,30 +50,33 @@ struct Options {
 };
 
 FlagSet MakeFlags(Options* options) {
-  FlagSet flags(
-      "ycsb",
-      "Runs a YCSB core workload. Every value read is checked; what the retry loop does not resolve fails the run.");
+  FlagSet flags("ycsb",
+                "Runs a YCSB core workload. Every value read is checked; an error that the retry loop does not resolve "
+                "fails the run.");
   BenchmarkOptions& benchmark = options->benchmark;
   cli::AddTargetFlags(&flags, &options->target);
   flags.Add("workload", &options->workload,
             "a, b, c, d, e (95 % scans, 5 % inserts), e-update (95 % scans, 5 % updates), f, hot (scans and "
             "interactive writes "
             "in a small table) or long (long scans among inserts)");
-  flags.Add("scan_percent", &options->scan_percent,
-            "workload e-update: so many of a hundred transactions are scans and the others updates; 0 = as it is",
-            uint32_t{0}, uint32_t{100});
+  flags.Add(
+      "scan_percent", &options->scan_percent,
+      "workload e-update: percentage of transactions that are scans, the others are updates; 0 = the workload's own",
+      uint32_t{0}, uint32_t{100});
   flags.Add("records", &benchmark.records, "records to load, or that are there when --load=false", uint64_t{1},
             uint64_t{1} << 48);
   flags.Add("value_bytes", &benchmark.value_bytes, "of each value", kMinValueBytes, kMaxValueBytes);
   flags.Add("threads", &benchmark.threads, "workers, each with one transaction at a time", uint32_t{1}, kMaxThreads);
   flags.Add("seconds", &options->seconds, "of the run phase; 0 = load only, unless --operations is given", uint64_t{0},
             uint64_t{1} << 30);
-  flags.Add("operations", &benchmark.operations, "ends the run phase after so many transactions; 0 = by time only");
+  flags.Add("operations", &benchmark.operations, "ends the run phase after this many transactions; 0 = by time only");
   flags.Add("min_writes", &benchmark.min_writes,
-            "the run phase goes on beyond --seconds, up to six times as long, until so many writes are acknowledged");
+            "the run phase goes on beyond --seconds, up to six times as long, until this many writes are acknowledged");
   flags.Add("theta", &benchmark.theta, "skew of the Zipfian distribution, 0 (none) to below 1");
-  flags.Add("scan_min", &benchmark.scan_min, "scans ask for at least so many records", uint32_t{1}, uint32_t{1} << 24);
-  flags.Add("scan_max", &benchmark.scan_max, "scans ask for at most so many records", uint32_t{1}, uint32_t{1} << 24);
+  flags.Add("scan_min", &benchmark.scan_min, "minimum number of records that a scan asks for", uint32_t{1},
+            uint32_t{1} << 24);
+  flags.Add("scan_max", &benchmark.scan_max, "maximum number of records that a scan asks for", uint32_t{1},
+            uint32_t{1} << 24);
   flags.Add("interactive_records", &benchmark.interactive_records,
             "records that an interactive write puts, each in a message of its own (workload hot)", uint32_t{1},
             uint32_t{1000});
@@ -84,11 +87,11 @@ FlagSet MakeFlags(Options* options) {
             "of it");
   flags.Add(
       "old_readers", &options->old_readers,
-      "keep so many transactions open during the run phase, and check that each sees the same all the time: what is "
-      "committed meanwhile stays in the transaction component",
+      "number of transactions that stay open during the run phase, each checked to see the same data all the time; "
+      "later commits stay in the transaction component",
       uint32_t{0}, uint32_t{10'000});
   flags.Add("old_reader_time", &options->old_reader_time,
-            "after which another old reader takes the place of one; 0 = they stay to the end");
+            "time after which an old reader is replaced by a new one; 0 = they stay to the end");
   flags.Add("load_batch", &benchmark.load_batch, "records that the load phase puts into one transaction", uint32_t{1},
             uint32_t{1000});
   flags.Add("table", &options->table, "the table; made if there is none");

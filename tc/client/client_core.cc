@@ -236,7 +236,7 @@ Result<CommitAnswer> ClientCore::AskForOutcome(const TransactionName& name, cons
     const auto pause = Duration(static_cast<int64_t>(random.Below(static_cast<uint64_t>(bound.count()))));
     runtime_.SleepUntil(std::min<Deadline>(deadline, runtime_.Now() + pause));
   }
-  const std::string asked = failed == lost.code() ? "" : Concat("; asked what became of it: ", failed.ToString());
+  const std::string asked = failed == lost.code() ? "" : Concat("; asking for its outcome failed: ", failed.ToString());
   return DEUT_ERROR(kOutcomeUnknown, lost.message(), asked, " (ask again: outcome ", TransactionIdText(name.id), " ",
                     name.not_before.value, ")");
 }
