@@ -8,7 +8,7 @@
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/config/flags.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/server/data_component_server.h"
 #include "dc/server/dc_flags.h"
@@ -48,8 +48,8 @@ Status Serve(Options& options, DaemonContext& context) {
                         DataComponentServer::Claim(options.component, context.storage(), context.runtime()));
   const std::string details =
       Concat("data component ", claimed.state.dc.value, ", incarnation ", claimed.state.number.value);
-  // A wait inside the component calls the BeforeWait of the thread that serves its stream.
-  TellingRuntime runtime(context.runtime());
+  // A wait inside the component calls the BlockingHook of the thread that serves its stream.
+  BlockingHookRuntime runtime(context.runtime());
   StartingDataComponent component(options.component, runtime, std::move(claimed),
                                   /*on_failed=*/[] { kill(getpid(), SIGTERM); });
   GrpcDataComponentService service(context.runtime(), component, context.service_options());

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "protocol/convert_data_component.h"
 #include "protocol/rpc_status.h"
 
@@ -28,8 +28,8 @@ void ApplyLogHandler::OnTaken() {
 }
 
 void ApplyLogHandler::OnRead(bool ok) {
-  const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
-  const BeforeWait before_wait(tell);
+  const std::function<void()> hook = [this] { executor().BeforeBlocking(); };
+  const BlockingHook blocking_hook(hook);
   if (log_ == nullptr) {
     Status status;
     if (ok && Open(&status)) return StartRead();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "grpcpp/client_context.h"
@@ -79,7 +79,7 @@ class DataComponentServiceTest : public ::testing::Test {
     return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
   }
 
-  TellingRuntime runtime_{RealRuntime()};
+  BlockingHookRuntime runtime_{RealRuntime()};
   testing::ScriptedDataComponent component_{runtime_};
   GrpcDataComponentService service_{RealRuntime(), component_, RpcServiceOptions()};
   testing::Loopback loopback_{{service_.service()}};

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "protocol/convert_data_component.h"
 #include "protocol/limits.h"
 #include "protocol/rpc_status.h"
@@ -57,8 +57,8 @@ void DataStreamHandler::Work() {
   if (scan_takes_ * scans > kSomeTime) executor().BeforeLong();
   Submitted submitted = Submitted::kAll;
   {
-    const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
-    const BeforeWait before_wait(tell);
+    const std::function<void()> hook = [this] { executor().BeforeBlocking(); };
+    const BlockingHook blocking_hook(hook);
     submitted = SubmitAll(begin);
   }
   // The handler is parked, so another thread may already be running it.
@@ -128,8 +128,8 @@ void DataStreamHandler::Over(const Status& status) {
 
 void DataStreamHandler::Finish() {
   {
-    const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
-    const BeforeWait before_wait(tell);
+    const std::function<void()> hook = [this] { executor().BeforeBlocking(); };
+    const BlockingHook blocking_hook(hook);
     queue_.Close();
     AbandonAll();
   }

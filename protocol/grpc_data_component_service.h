@@ -9,7 +9,7 @@
 // - If a peer takes nothing for `stuck_peer`, its stream or call is cancelled (stream_watchdog.h).
 // - If the component takes that long in a log stream or scan, the stream ends with DEADLINE_EXCEEDED.
 // - Streams and single calls are limited per peer (service_options.h); messages, metadata and threads in rpc_server.h.
-// If the component waits on a Runtime that is no TellingRuntime, streams delay each other until the executor notices.
+// If the component waits on a Runtime that is no BlockingHookRuntime, streams delay each other until the executor notices.
 // Errors: those of single items travel inside messages. A stream ends with a gRPC status only if its messages are
 // invalid as a whole.
 // Thread-safety: the executor's threads call it. Ownership: the component outlives it. It is registered with one server

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "gtest/gtest.h"
@@ -46,7 +46,7 @@ class GrpcOneShotsTest : public ::testing::Test {
   }
   static Operation Get(std::string_view key) { return {.kind = OperationKind::kGet, .table = TableId(1), .key = key}; }
 
-  TellingRuntime runtime_{RealRuntime()};  // of the service
+  BlockingHookRuntime runtime_{RealRuntime()};  // of the service
   testing::ScriptedTransactionService scripted_{runtime_};
   std::unique_ptr<GrpcTransactionServiceServer> service_ =
       std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_);

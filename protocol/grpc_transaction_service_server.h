@@ -3,7 +3,7 @@
 // works.
 // Bounds: streams and calls are limited per peer (service_options.h). A client that takes no answers for `stuck_peer`
 // loses its session or call (stream_watchdog.h). For messages, streams and threads: rpc_server.h.
-// If the service waits on a Runtime that is no TellingRuntime, the one-shot transactions of a stream delay each other
+// If the service waits on a Runtime that is no BlockingHookRuntime, the one-shot transactions of a stream delay each other
 // (one_shot_workers.h).
 // Thread-safety: the executor's threads call it. Ownership: the service outlives it; the server that it is registered
 // with ends before it.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
@@ -125,7 +125,7 @@ class OneShotHandlerTest : public ::testing::Test {
     EXPECT_TRUE(client->Finish().ok());
   }
 
-  TellingRuntime runtime_{RealRuntime()};
+  BlockingHookRuntime runtime_{RealRuntime()};
   testing::ScriptedTransactionService scripted_{runtime_};
   GrpcTransactionServiceServer service_;
   std::unique_ptr<RpcServer> server_;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/testing/test_points.h"
 #include "protocol/convert_transaction_service.h"
 #include "protocol/limits.h"
@@ -113,7 +113,7 @@ Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_sh
   const Status begin = FromWire(one_shot.begin(), &options_);
   if (!begin.ok()) return Status(begin.code(), "begin." + std::string(begin.message()));
   DEUT_RETURN_IF_ERROR(FromWire(one_shot.operations(), &operations_));
-  const BeforeWait before_wait(hand_over_, patience);
+  const BlockingHook blocking_hook(hand_over_, patience);
   if (session == nullptr) {
     DEUT_ASSIGN_OR_RETURN(session, owner_.service_.NewSession(deadline));
   }
@@ -325,7 +325,7 @@ void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
   const Duration patience = PatienceLocked(worker);
   mutex_.Unlock();
   const bool all = [&] {
-    const BeforeWait before_wait(worker.hand_over(), patience);
+    const BlockingHook blocking_hook(worker.hand_over(), patience);
     return worker.session->FinishReads(until);
   }();
   const MonotonicTime now = runtime_.Now();
@@ -369,7 +369,7 @@ void OneShotWorkers::AcknowledgeLocked(Worker& worker) {
   const Deadline deadline = std::min(unacknowledged_.EarliestDeadline(), Deadline(runtime_.Now() + kLookAtDeadlines));
   mutex_.Unlock();
   const Result<Lsn> durable = [&] {
-    const BeforeWait before_wait(worker.hand_over());
+    const BlockingHook blocking_hook(worker.hand_over());
     return service_.AwaitDurable(first, deadline);
   }();
   const MonotonicTime now = runtime_.Now();

@@ -2,7 +2,7 @@
 // gRPC. It reads messages, runs their calls, and writes answers. Each thread has a session of its own.
 //
 // While nothing waits, one thread does all of it. It reads a message, runs its calls one after another, and writes
-// their answers as one message. A call that is about to block (on a TellingRuntime) first brings another thread in its
+// their answers as one message. A call that is about to block (on a BlockingHookRuntime) first brings another thread in its
 // thread's place. So a call that needs only memory costs no change of threads. A call that waits (for the disk, the DC,
 // another transaction) delays no other.
 // Many calls share two kinds of waits:

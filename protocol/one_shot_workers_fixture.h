@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "protocol/convert_transaction_service.h"
@@ -260,7 +260,7 @@ class OneShotWorkersTest : public ::testing::Test {
     stream_.Send(message);
   }
 
-  TellingRuntime runtime_{RealRuntime()};
+  BlockingHookRuntime runtime_{RealRuntime()};
   testing::ScriptedTransactionService scripted_{runtime_};
   FakeThreads threads_{runtime_};
   FakeStream stream_{runtime_};

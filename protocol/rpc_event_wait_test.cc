@@ -58,22 +58,22 @@ TEST_F(RpcEventWaitTest, AnEventThatComesWhileItIsAwake) {
     if (!std::exchange(fired, true)) Fire();
   };
   GetEvent();
-  EXPECT_EQ(wait_.spin().awake(), 1u);
-  EXPECT_EQ(wait_.spin().in_vain(), 0u);
+  EXPECT_EQ(wait_.spin().spins(), 1u);
+  EXPECT_EQ(wait_.spin().failed_spins(), 0u);
 }
 
 TEST_F(RpcEventWaitTest, AnEventThatComesWhileItSleeps) {
   InVain();
-  EXPECT_EQ(wait_.spin().in_vain(), 1u);
+  EXPECT_EQ(wait_.spin().failed_spins(), 1u);
   Fire();
   GetEvent();
-  EXPECT_EQ(wait_.spin().awake(), 1u);
+  EXPECT_EQ(wait_.spin().spins(), 1u);
 }
 
 TEST_F(RpcEventWaitTest, TheEndOfTheQueue) {
   queue_.Shutdown();
   EXPECT_EQ(Next(kNoDeadline), grpc::CompletionQueue::SHUTDOWN);
-  EXPECT_EQ(wait_.spin().awake(), 0u);
+  EXPECT_EQ(wait_.spin().spins(), 0u);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // place. The others rest.
 //
 // An event that needs nothing but memory is read, run and answered by one thread, which wakes no other. An event that is about to block announces
-// that (BeforeBlocking, which a TellingRuntime's BeforeWait can call), and another thread takes over the waiting for events. So a call holds a thread
+// that (BeforeBlocking, which a BlockingHookRuntime's BlockingHook can call), and another thread takes over the waiting for events. So a call holds a thread
 // only while it works, however many calls are open.
 //
 // States of a thread. All changes are made under the lock.

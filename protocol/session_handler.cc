@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/testing/test_points.h"
 #include "protocol/convert_transaction_service.h"
 #include "protocol/limits.h"
@@ -64,8 +64,8 @@ void SessionHandler::OnRead(bool ok) {
   // end it: EndIdle adds trailing metadata, which End reads.
   const bool mine = state_.compare_exchange_strong(waiting, kAtWork, std::memory_order_acq_rel);
   if (!ok || !mine) {
-    const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
-    const BeforeWait before_wait(tell);
+    const std::function<void()> hook = [this] { executor().BeforeBlocking(); };
+    const BlockingHook blocking_hook(hook);
     // The session ends before the peer is told, so that a client that learns of the end finds its transaction aborted.
     session_.reset();
     if (mine) End(grpc::Status::OK);
@@ -87,8 +87,8 @@ void SessionHandler::Work() {
   Status status;
   bool over = false;
   {
-    const std::function<void()> tell = [this] { executor().BeforeBlocking(); };
-    const BeforeWait before_wait(tell);
+    const std::function<void()> hook = [this] { executor().BeforeBlocking(); };
+    const BlockingHook blocking_hook(hook);
     status = HandleMessage(&over);
     if (!status.ok() || over) session_.reset();
   }

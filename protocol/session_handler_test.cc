@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
@@ -354,7 +354,7 @@ TEST(IdleSessionsTest, AnIdleSessionWhosePeerHangsUpIsEndedByOne) {
 
 // A session at work is not idle, however long its work takes.
 TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {
-  TellingRuntime runtime(RealRuntime());
+  BlockingHookRuntime runtime(RealRuntime());
   testing::ScriptedTransactionService scripted(runtime);
   scripted.before = [&](std::string_view call, Deadline) {
     if (call == "begin") runtime.SleepUntil(runtime.Now() + milliseconds(500));
@@ -379,7 +379,7 @@ TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {
 // One host, without TLS, has more waiting sessions than it may have threads, on several connections. Other hosts are served, and its own sessions are
 // served when the waits end. Each connection used to count as a peer, so two connections could take all threads.
 TEST(IdleSessionsTest, SessionsOfOneAddressThatWaitKeepNobodyOut) {
-  TellingRuntime runtime(RealRuntime());
+  BlockingHookRuntime runtime(RealRuntime());
   testing::ScriptedTransactionService scripted(runtime);
   std::atomic<int> waiting{0};
   Event go;

@@ -5,7 +5,7 @@
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/config/flags.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "protocol/daemon.h"
 #include "protocol/endpoint.h"
 #include "protocol/grpc_data_component.h"
@@ -53,8 +53,8 @@ Status Serve(Options& options, DaemonContext& context) {
   DEUT_ASSIGN_OR_RETURN(const Address address, Address::Parse("--dc", options.dc));
   DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const RpcPeer> peer,
                         RpcPeer::Create("the data component", "--dc", address, context.tls(), options.daemon.insecure));
-  // A thread that waits in the component, or for the DC, tells its BeforeWait first, so that another worker goes on with the one-shot transactions.
-  TellingRuntime runtime(context.runtime());
+  // A thread that waits in the component, or for the DC, tells its BlockingHook first, so that another worker goes on with the one-shot transactions.
+  BlockingHookRuntime runtime(context.runtime());
   GrpcDataComponent dc(runtime, peer,
                        GrpcDataComponentOptions{.data_streams = options.dc_streams, .events = &context.events()});
   options.component.log.directory = options.daemon.data_dir;

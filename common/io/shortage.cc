@@ -20,7 +20,7 @@ std::atomic<uint64_t> shortages{0};
 
 }  // namespace
 
-void TellShortage(Runtime& runtime, std::string_view operation, std::string_view path, int error) {
+void RecordShortage(Runtime& runtime, std::string_view operation, std::string_view path, int error) {
   shortages.fetch_add(1, std::memory_order_relaxed);
   static LogPace pace(kLogEvery);
   const std::optional<uint64_t> unlogged = pace.Event(runtime.Now());
@@ -43,7 +43,7 @@ int RetryShortage(Runtime& runtime, std::string_view operation, std::string_view
     if (descriptor >= 0) return descriptor;
     const int error = errno;
     if (!IsShortage(error)) return descriptor;
-    TellShortage(runtime, operation, path, error);
+    RecordShortage(runtime, operation, path, error);
     if (runtime.Now() + pause > give_up) {
       errno = error;
       return descriptor;

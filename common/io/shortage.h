@@ -29,7 +29,7 @@ int RetryShortage(Runtime& runtime, std::string_view operation, std::string_view
                   const std::function<int()>& attempt);
 
 // Counts one failed attempt that the caller is going to repeat, and logs it if no line was logged for a second.
-void TellShortage(Runtime& runtime, std::string_view operation, std::string_view path, int error);
+void RecordShortage(Runtime& runtime, std::string_view operation, std::string_view path, int error);
 
 // The number of failed attempts of this process so far.
 uint64_t ShortageCount();

@@ -74,7 +74,7 @@ void TransferBlocking(Runtime& runtime, IoRequest* request) {
       case TransferStep::kAgain:
         break;
       case TransferStep::kLater:
-        TellShortage(runtime, NameOf(request->kind), file->path(), static_cast<int>(-result));
+        RecordShortage(runtime, NameOf(request->kind), file->path(), static_cast<int>(-result));
         runtime.SleepUntil(runtime.Now() + PauseOf(retries));
         break;
     }

@@ -122,7 +122,7 @@ void UringQueue::Complete(void* data, int32_t result, std::vector<IoRequest*>* c
       Flush();
       return;
     case TransferStep::kLater:
-      TellShortage(runtime_, NameOf(operation->request->kind), operation->request->file->path(), -result);
+      RecordShortage(runtime_, NameOf(operation->request->kind), operation->request->file->path(), -result);
       paused_.push_back({.operation = operation, .until = runtime_.Now() + PauseOf(operation->retries)});
       return;
   }

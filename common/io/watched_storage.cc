@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/observe/log.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/sync/mutex.h"
 
 namespace deut {
@@ -57,7 +57,7 @@ class WatchedStorage::Watch {
               bool waits = true) {
     Operation operation{.what = what, .path = path, .offset = offset, .bytes = bytes, .begin = runtime_.Now()};
     Operations link{&operation};  // allocated outside the mutex
-    if (waits) BeforeWait::Tell();
+    if (waits) BlockingHook::NotifyBlocking();
     const Operations::iterator at = link.begin();
     {
       const MutexLock lock(mutex_);

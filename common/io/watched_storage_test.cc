@@ -12,7 +12,7 @@
 #include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/faulty_disk_fixture.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/recorded_log.h"
@@ -50,20 +50,20 @@ class WatchedStorageTest : public ::testing::Test {
 
 TEST_F(WatchedStorageTest, OperationsThatWaitForTheDiskTellTheirThreadBefore) {
   Start(seconds(60), Duration());
-  int told = 0;
-  const auto tells = [&](const std::function<bool()>& operation) {
-    told = 0;
-    const std::function<void()> tell = [&] { ++told; };
-    const BeforeWait before_wait(tell);
+  int calls = 0;
+  const auto calls_hook = [&](const std::function<bool()>& operation) {
+    calls = 0;
+    const std::function<void()> hook = [&] { ++calls; };
+    const BlockingHook blocking_hook(hook);
     EXPECT_TRUE(operation());
-    return told == 1;
+    return calls == 1;
   };
   std::string bytes(512, 'x');
-  EXPECT_TRUE(tells([&] { return file_->Write(0, bytes.data(), bytes.size()).ok(); }));
-  EXPECT_TRUE(tells([&] { return file_->Sync().ok(); }));
-  EXPECT_TRUE(tells([&] { return file_->Read(0, bytes.data(), bytes.size()).ok(); }));
+  EXPECT_TRUE(calls_hook([&] { return file_->Write(0, bytes.data(), bytes.size()).ok(); }));
+  EXPECT_TRUE(calls_hook([&] { return file_->Sync().ok(); }));
+  EXPECT_TRUE(calls_hook([&] { return file_->Read(0, bytes.data(), bytes.size()).ok(); }));
   // The kernel answers from memory, and callers ask often.
-  EXPECT_FALSE(tells([&] { return storage_->FreeBytes("").ok(); }));
+  EXPECT_FALSE(calls_hook([&] { return storage_->FreeBytes("").ok(); }));
 }
 
 TEST_F(WatchedStorageTest, WhatTheDiskDoesNotAnswerIsToldAndCounted) {

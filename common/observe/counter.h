@@ -1,4 +1,4 @@
-// Counter: a count that many threads raise and few read. Most threads have a cell of their own (ThreadPlace), on a
+// Counter: a count that many threads raise and few read. Most threads have a cell of their own (ThreadIndex), on a
 // cache line that no other thread writes, and raise it by a load and a store. Threads that have none share one cell,
 // and add to it atomically.
 // Thread-safety: all methods from any thread.
@@ -10,16 +10,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/sync/thread_place.h"
+#include "common/sync/thread_index.h"
 
 namespace deut {
 
 class Counter {
  public:
   void Add(uint64_t n = 1) {
-    const uint32_t place = ThreadPlace::Get();
-    std::atomic<uint64_t>& value = cells_[place].value;
-    if (place != ThreadPlace::kNone) [[likely]] {
+    const uint32_t index = ThreadIndex::Get();
+    std::atomic<uint64_t>& value = cells_[index].value;
+    if (index != ThreadIndex::kNone) [[likely]] {
       value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
     } else {
       value.fetch_add(n, std::memory_order_relaxed);
@@ -38,7 +38,7 @@ class Counter {
     std::atomic<uint64_t> value{0};
   };
 
-  std::array<Cell, size_t{ThreadPlace::kPlaces} + 1> cells_{};
+  std::array<Cell, size_t{ThreadIndex::kMaxThreads} + 1> cells_{};
 };
 
 }  // namespace deut

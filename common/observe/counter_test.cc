@@ -7,7 +7,7 @@
 
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
-#include "common/sync/thread_place.h"
+#include "common/sync/thread_index.h"
 #include "gtest/gtest.h"
 
 namespace deut {
@@ -23,7 +23,7 @@ TEST(CounterTest, CountsWhatManyThreadsAdd) {
     std::vector<std::unique_ptr<Thread>> threads;
     for (uint64_t i = 0; i < kThreads; ++i) {
       threads.push_back(RealRuntime().StartThread("adds", [&] {
-        if (ThreadPlace::Get() == ThreadPlace::kNone) without.fetch_add(1);
+        if (ThreadIndex::Get() == ThreadIndex::kNone) without.fetch_add(1);
         if (ready.fetch_add(1) + 1 == kThreads) go.Signal(RealRuntime());
         go.Wait(RealRuntime(), kNoDeadline);
         for (uint64_t n = 0; n < kAdds; ++n) {
@@ -33,7 +33,7 @@ TEST(CounterTest, CountsWhatManyThreadsAdd) {
       }));
     }
     for (const auto& thread : threads) thread->Join();
-    EXPECT_GE(without.load(), kThreads - ThreadPlace::kPlaces);
+    EXPECT_GE(without.load(), kThreads - ThreadIndex::kMaxThreads);
     EXPECT_EQ(counter.value(), 3 * round * kThreads * kAdds);
   }
 }

@@ -28,7 +28,7 @@ TEST(Metrics, CountsOfManyThreadsAddUp) {
   Counter& counter = metrics.counter("n");
   {
     std::vector<std::unique_ptr<Thread>> threads;
-    for (int t = 0; t < 20; ++t) {  // fewer than ThreadPlace::kPlaces: each thread has a cell of its own
+    for (int t = 0; t < 20; ++t) {  // fewer than ThreadIndex::kMaxThreads: each thread has a cell of its own
       threads.push_back(RealRuntime().StartThread("adder", [&] {
         for (int i = 0; i < 5000; ++i) counter.Add(2);
       }));

@@ -44,8 +44,8 @@ void GiveBackBlocks(Magazine* magazine, size_t size_class) {
 // depot is full, so the blocks went back to the heap and the caller keeps the empty magazine.
 bool Store(Magazine* magazine, size_t size_class) {
   Depot& depot = depots[size_class];
-  constexpr size_t kAll = BlockPool::kDepotBytes / Magazine::kBlocks;
-  if (depot.full_count.load(std::memory_order_relaxed) * BlockBytes(size_class) >= kAll) {
+  constexpr size_t kMaxDepotBlockBytes = BlockPool::kDepotBytes / Magazine::kBlocks;
+  if (depot.full_count.load(std::memory_order_relaxed) * BlockBytes(size_class) >= kMaxDepotBlockBytes) {
     GiveBackBlocks(magazine, size_class);
     return false;
   }
@@ -55,8 +55,8 @@ bool Store(Magazine* magazine, size_t size_class) {
 }
 
 // When its thread ends, the destructor moves the thread's magazines to the depots.
-struct Leaver {
-  ~Leaver() {
+struct ThreadExitHook {
+  ~ThreadExitHook() {
     ended = true;
     for (size_t c = 0; c < kClasses; ++c) {
       for (Magazine* const magazine : {locals[c].loaded, locals[c].other}) {
@@ -67,16 +67,16 @@ struct Leaver {
     }
   }
   // The first call constructs this thread-local object, so that its destructor runs at the end of the calling thread.
-  void Here() {}
+  void Arm() {}
 };
-thread_local Leaver leaver;
+thread_local ThreadExitHook thread_exit_hook;
 
 __attribute__((noinline)) void* AllocateSlowly(size_t size_class) {
   Local& local = locals[size_class];
   if (local.other != nullptr && !local.other->empty()) {
     std::swap(local.loaded, local.other);
   } else if (Magazine* const full = ended ? nullptr : depots[size_class].full.Pop(); full != nullptr) {
-    leaver.Here();
+    thread_exit_hook.Arm();
     depots[size_class].full_count.fetch_sub(1, std::memory_order_relaxed);
     if (local.other != nullptr) depots[size_class].empty.Push(local.other);
     local.other = std::exchange(local.loaded, full);
@@ -88,7 +88,7 @@ __attribute__((noinline)) void* AllocateSlowly(size_t size_class) {
 
 __attribute__((noinline)) void FreeSlowly(void* block, size_t size_class) {
   if (ended) return ::operator delete(block, BlockBytes(size_class));
-  leaver.Here();
+  thread_exit_hook.Arm();
   Local& local = locals[size_class];
   if (local.other == nullptr || local.other->full()) {
     Magazine* empty = nullptr;

@@ -38,7 +38,7 @@ class BlockPool {
 };
 
 // Base of classes whose objects are allocated from the pool, each by itself.
-class FromPool {
+class PoolAllocated {
  public:
   static void* operator new(size_t bytes) { return BlockPool::Allocate(bytes); }
   static void operator delete(void* object, size_t bytes) { BlockPool::Free(object, bytes); }

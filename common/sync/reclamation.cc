@@ -349,12 +349,12 @@ void ReclamationDomain::CollectOwn(Slot* slot) {
   }
   if (slot->seals >= kSealsPerSweep) {
     slot->seals = 0;
-    Sweep(/*of_living_threads=*/false);
+    Sweep(/*include_live_threads=*/false);
   }
   slot->collecting = false;
 }
 
-void ReclamationDomain::Sweep(bool of_living_threads) {
+void ReclamationDomain::Sweep(bool include_live_threads) {
   std::unique_ptr<Garbage> taken;
   const auto take = [&](Garbage* garbage) {
     if (garbage->open != nullptr) core_->SealOpen(garbage);
@@ -366,7 +366,7 @@ void ReclamationDomain::Sweep(bool of_living_threads) {
     }
   };
   for (Slot* slot = core_->slots.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
-    if (!of_living_threads && slot->owned.load(std::memory_order_relaxed)) continue;
+    if (!include_live_threads && slot->owned.load(std::memory_order_relaxed)) continue;
     if (slot->garbage.load(std::memory_order_relaxed) == nullptr) continue;
     if (Garbage* garbage = slot->garbage.exchange(nullptr, std::memory_order_acq_rel)) take(garbage);
   }
@@ -380,7 +380,7 @@ void ReclamationDomain::Sweep(bool of_living_threads) {
   for (Batch* batch = core_->Free(freeable); batch != nullptr;) delete std::exchange(batch, batch->next);
 }
 
-void ReclamationDomain::Collect() { Sweep(/*of_living_threads=*/true); }
+void ReclamationDomain::Collect() { Sweep(/*include_live_threads=*/true); }
 
 size_t ReclamationDomain::pending_bytes() const {
   // Loads the freed bytes first: every byte counted in them was counted as retired before.
@@ -392,7 +392,7 @@ size_t ReclamationDomain::pending_bytes() const {
   return retired - freed;
 }
 
-bool ReclamationDomain::held() const {
+bool ReclamationDomain::guard_held() const {
   const Slot* slot = ReclamationThread::Find(id_);
   return slot != nullptr && slot->depth != 0;
 }

@@ -83,7 +83,7 @@ class ReclamationDomain {
 
   size_t pending_bytes() const;
   // True if the calling thread holds a guard. Code that requires or forbids a guard checks it.
-  bool held() const;
+  bool guard_held() const;
 
  private:
   friend struct ReclamationThread;
@@ -91,7 +91,7 @@ class ReclamationDomain {
   Slot* Enter();
   void Leave(Slot* slot);
   void CollectOwn(Slot* slot);
-  void Sweep(bool of_living_threads);
+  void Sweep(bool include_live_threads);
 
   const uint64_t id_;  // never reused in this process
   // The threads registered here share the core, so that the domain may end before a thread or after it.

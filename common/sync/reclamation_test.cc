@@ -92,18 +92,18 @@ TEST(Reclamation, AGuardEnteredAfterTheRetirementHoldsNothingBack) {
 TEST(Reclamation, GuardsNest) {
   std::atomic<int> alive{0};
   ReclamationDomain domain;
-  EXPECT_FALSE(domain.held());
+  EXPECT_FALSE(domain.guard_held());
   {
     Guard outer(domain);
     {
       Guard inner(domain);
       domain.RetireObject(new Counted(&alive));
     }
-    EXPECT_TRUE(domain.held());
+    EXPECT_TRUE(domain.guard_held());
     domain.Collect();
     EXPECT_EQ(alive.load(), 1);  // the outer guard still protects it
   }
-  EXPECT_FALSE(domain.held());
+  EXPECT_FALSE(domain.guard_held());
   domain.Collect();
   EXPECT_EQ(alive.load(), 0);
 }
@@ -216,8 +216,8 @@ TEST(Reclamation, DomainsAreIndependent) {
   RetireOne(*domains[0], &alive);
   for (auto& domain : domains) domain->Collect();
   EXPECT_EQ(alive.load(), 1);
-  EXPECT_TRUE(domains[0]->held());
-  EXPECT_FALSE(domains[1]->held());
+  EXPECT_TRUE(domains[0]->guard_held());
+  EXPECT_FALSE(domains[1]->guard_held());
   while (domains.size() > 1) domains.pop_back();
   EXPECT_EQ(alive.load(), 1);
 }

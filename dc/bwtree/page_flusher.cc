@@ -53,7 +53,7 @@ void PageFlusher::SetSpaceUse(SpaceUse use) {
 }
 
 PageFlusher::Added PageFlusher::Add(BwTree& tree, PageId id) {
-  DEUT_DCHECK(domain_.held());
+  DEUT_DCHECK(domain_.guard_held());
   std::vector<PageId> waiting{id};
   std::vector<PageId> first;
   for (;;) {
@@ -178,7 +178,7 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
 }
 
 Status PageFlusher::Write() {
-  DEUT_DCHECK(!domain_.held());
+  DEUT_DCHECK(!domain_.guard_held());
   DEUT_IN_FLIGHT_IF(!pending_.empty(), "dc.page_flush");
   const SegmentAppender* failed = nullptr;
   const Status status = WriteParts(&failed);

@@ -56,7 +56,7 @@ bool PageRewriter::HasChanged(PageId id, const ImageParts& parts) const {
 }
 
 Status PageRewriter::Add(const PartView& part) {
-  DEUT_DCHECK(!domain_.held());
+  DEUT_DCHECK(!domain_.guard_held());
   const PageId id = part.header.page;
   if (adding_.contains(id)) return Status::Ok();
   const ImageParts image = ImageOf(id);
@@ -137,7 +137,7 @@ Status PageRewriter::Append(Batch* batch, PartHeader header, std::string_view pa
 }
 
 Status PageRewriter::Write() {
-  DEUT_DCHECK(!domain_.held());
+  DEUT_DCHECK(!domain_.guard_held());
   const Status base = WriteBatch(&base_);
   const Status delta = WriteBatch(&delta_);
   adding_.clear();

@@ -7,7 +7,7 @@
 namespace deut::dc {
 
 Status PageLoader::Load(TableId table, const Target& target) {
-  DEUT_DCHECK(!domain_.held());
+  DEUT_DCHECK(!domain_.guard_held());
   PageLoad load;
   {
     const ReclamationDomain::Guard guard(domain_);

@@ -19,7 +19,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "dc/server/data_component_server.h"
 #include "grpcpp/client_context.h"
@@ -131,7 +131,7 @@ class Target {
   void CheckServed();
 
  private:
-  TellingRuntime runtime_{RealRuntime()};
+  BlockingHookRuntime runtime_{RealRuntime()};
   std::unique_ptr<Storage> storage_;
   InProcessDataComponent dc_;
   GrpcDataComponentService service_;

@@ -16,7 +16,7 @@
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "grpcpp/client_context.h"
 #include "integration/embedded/embedded.h"
@@ -83,7 +83,7 @@ class Target {
   }
 
  private:
-  TellingRuntime runtime_{RealRuntime()};
+  BlockingHookRuntime runtime_{RealRuntime()};
   const std::unique_ptr<Storage> storage_;
   std::unique_ptr<Embedded> store_;
   TableId health_;

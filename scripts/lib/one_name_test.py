@@ -21,7 +21,7 @@ namespace {
 struct Five {};
 }
 }
-struct Six : FromPool {};
+struct Six : PoolAllocated {};
 '''), ['a::b::One', 'a::b::Two', 'a::b::Three', 'Six'])
 
     def test_one_name_in_two_files(self):

@@ -341,7 +341,7 @@ bool RecordTable::FloorCovers(uint64_t hash, Timestamp read) const {
 }
 
 bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
-  DEUT_DCHECK(domain_.held());
+  DEUT_DCHECK(domain_.guard_held());
   const StructureRight right(structure_);
   if (!right.held()) return false;
   HeadWord::Value seen = entry->word.Load();

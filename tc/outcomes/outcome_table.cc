@@ -12,7 +12,7 @@
 namespace deut::tc {
 
 // `references`: 1 for the slot, 1 for each thread that uses the entry outside a guard. The thread that drops the last one retires it.
-class OutcomeTable::Entry : public FromPool {
+class OutcomeTable::Entry : public PoolAllocated {
  public:
   enum State : uint32_t { kCommitting, kAwaited, kCommitted, kDropped, kFence, kAnswered, kVoid };
 

@@ -25,7 +25,7 @@ bool BoundedWait::MayWaitFor(TransactionRecord& other) {
 void BoundedWait::Wait() {
   TransactionRecord* const other = std::exchange(awaited_, nullptr);
   if (other == nullptr) return;
-  DEUT_CHECK(!engine_.domain.held());
+  DEUT_CHECK(!engine_.domain.guard_held());
   engine_.counters.waits.fetch_add(1, std::memory_order_relaxed);
   DEUT_POINT("wait.begun");
   Backoff backoff(engine_.runtime);

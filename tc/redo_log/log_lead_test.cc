@@ -13,7 +13,7 @@
 #include "common/base/status.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
@@ -85,7 +85,7 @@ TEST_F(LogLeadTest, ALoneCommitterWritesItself) {
   ExpectAll();
 }
 
-// A leader's write is not a wait of the runtime. BeforeWait still tells a thread that has postponed work.
+// A leader's write is not a wait of the runtime. BlockingHook still tells a thread that has postponed work.
 TEST_F(LogLeadTest, LeaderRunsTheBeforeWaitHook) {
   Open();
   int told = 0;
@@ -93,7 +93,7 @@ TEST_F(LogLeadTest, LeaderRunsTheBeforeWaitHook) {
   const uint64_t before = log_->counters().led_blocks;
   while (log_->counters().led_blocks < before + 20) {
     const AppendResult commit = Next();
-    const BeforeWait before_wait(tell);
+    const BlockingHook before_wait(tell);
     const uint64_t led = log_->counters().led_blocks;
     const int was = told;
     ASSERT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/concat.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
 
@@ -160,7 +160,7 @@ Status LogSpace::CheckDisk(uint64_t bytes) const {
 }
 
 Status LogSpace::WaitAndClaim(uint64_t bytes, Deadline deadline) {
-  BeforeWait::Tell();
+  BlockingHook::NotifyBlocking();
   waiting_bytes_.fetch_add(bytes, std::memory_order_seq_cst);
   const Status claimed = WaitForSegments(bytes, deadline);
   waiting_bytes_.fetch_sub(bytes, std::memory_order_seq_cst);

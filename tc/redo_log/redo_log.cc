@@ -11,7 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/observe/log.h"
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
@@ -501,7 +501,7 @@ Status RedoLog::WaitDurable(Lsn lsn, Deadline deadline) {
                       durable().value, " and not written to yet");
   }
   // Announced before Lead as well, because a thread that leads blocks, too.
-  BeforeWait::Tell();
+  BlockingHook::NotifyBlocking();
   const bool near = deadline != kNoDeadline && deadline < parts_->runtime.Now() + kNearDeadline;
   if (!near && parts_->writer.Lead(lsn)) return Status::Ok();
   return BlockingDurabilityWait(parts_->runtime, parts_->writer, Urgency::kUrgent).Wait(lsn, deadline);

@@ -4,7 +4,7 @@
 #include <string>
 #include <tuple>
 
-#include "common/runtime/before_wait.h"
+#include "common/runtime/blocking_hook.h"
 
 namespace deut::tc {
 namespace {
@@ -18,7 +18,7 @@ auto KeyOf(const SpilledVersion& version) { return std::tuple(version.table, ver
 Result<std::shared_ptr<const SpillBlock>> SpillReader::Block(size_t run, size_t number) {
   Kept& kept = blocks_[run];
   if (kept.block == nullptr || kept.number != number) {
-    BeforeWait::Tell();  // reading a file is a wait that the runtime does not see
+    BlockingHook::NotifyBlocking();  // reading a file is a wait that the runtime does not see
     DEUT_ASSIGN_OR_RETURN(kept.block, runs_[run]->Read(number));
     kept.number = number;
   }

@@ -40,7 +40,7 @@ class TransactionRecord;
 
 // An element of a range's list (tc/mvcc/range_table.h). It stands for the keys that the transaction writes within the bounds of the range in which it
 // was posted, wherever copies of it lie (P).
-struct Posting : FromPool {
+struct Posting : PoolAllocated {
   explicit Posting(TransactionRecord* of, const Range* in = nullptr) : transaction(of), origin(in) {}
 
   TransactionRecord* const transaction;
@@ -52,7 +52,7 @@ struct Posting : FromPool {
 
 enum class TransactionStatus : uint32_t { kActive, kCommitting, kCommitted, kAborted };
 
-class TransactionRecord : public FromPool {
+class TransactionRecord : public PoolAllocated {
  public:
   explicit TransactionRecord(Timestamp timestamp) : timestamp_(timestamp) {}
   ~TransactionRecord() { delete write_set_.load(std::memory_order_relaxed); }

@@ -46,7 +46,7 @@ struct WriteItem {
   RecordEntry* entry = nullptr;
 };
 
-class WriteSet : public FromPool {
+class WriteSet : public PoolAllocated {
  public:
   struct Key {
     TableId table;
