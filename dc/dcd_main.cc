@@ -27,8 +27,8 @@ DaemonOptions Defaults() {
   options.listen = "127.0.0.1:7702";
   options.data_dir = "dc-data";
   const SegmentStoreOptions store;
-  options.descriptors.least_files = store.max_unsynced_segments + kMinOpenFiles;
-  options.descriptors.most_files = store.max_unsynced_segments + store.max_open_files;
+  options.descriptors.min_files = store.max_unsynced_segments + kMinOpenFiles;
+  options.descriptors.max_files = store.max_unsynced_segments + store.max_open_files;
   options.tls.roles = {Role::kTc, Role::kAdmin};
   options.tls.files.allow_flag = "";  // dcd opens no connections
   options.streams_keep_rights = true;

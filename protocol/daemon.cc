@@ -41,7 +41,7 @@ void PrepareSignals() {
 }
 
 // The least number of threads for requests with which a daemon starts.
-constexpr int kLeastThreads = 16;
+constexpr int kMinThreads = 16;
 
 // The time between two looks at the files of certificates and rights. A change is taken up at the second look that finds it.
 constexpr Duration kLookForChanges = seconds(2);
@@ -75,7 +75,7 @@ Status Start(const std::string& name, DaemonOptions& options, const std::functio
   DEUT_ASSIGN_OR_RETURN(const uint64_t limit, RaiseDescriptorLimit());
   DEUT_ASSIGN_OR_RETURN(const DescriptorBudget descriptors,
                         PlanDescriptors(limit, options.descriptors, static_cast<uint64_t>(options.max_connections)));
-  DEUT_ASSIGN_OR_RETURN(const ThreadBudget threads, PlanThreads(ReadThreadLimit(), options.max_threads, kLeastThreads));
+  DEUT_ASSIGN_OR_RETURN(const ThreadBudget threads, PlanThreads(ReadThreadLimit(), options.max_threads, kMinThreads));
   if (threads.requests < options.max_threads) {
     LogWarning(name, " has ", threads.requests, " threads for requests instead of --max_threads=", options.max_threads,
                ": ", threads.lowered_by, " leaves no more beside ", kThreadReserve, " in reserve");
@@ -127,7 +127,7 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
       "max_threads", &options->max_threads,
       "threads for the peers' requests: of tcd, requests in work at once, of which one client may have three quarters; "
       "of dcd, streams and calls; of both, one in sixteen is kept for single calls",
-      kLeastThreads, 65536);
+      kMinThreads, 65536);
   flags->Add("max_streams_per_peer", &options->max_streams_per_peer,
              "open streams of one peer: of a name in certificates, or without TLS of an IPv4 address or a /64 of IPv6; "
              "0 = three quarters of all: of --max_streams (tcd), of --max_threads (dcd)",
@@ -225,7 +225,7 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
     if (signal == SIGHUP) {
       Hangup();
     } else if (signal > 0) {
-      LogInfo(name_, " takes no notice of signal ", signal, signal == SIGUSR1 ? " (SIGUSR1)" : " (SIGUSR2)");
+      LogInfo(name_, " ignores signal ", signal, signal == SIGUSR1 ? " (SIGUSR1)" : " (SIGUSR2)");
     }
     if (options_.streams_keep_rights && tls_ != nullptr && access()->losses() != losses) {
       losses = access()->losses();

@@ -11,9 +11,9 @@
 
 #include "common/io/read_file.h"
 #include "common/io/storage.h"
-#include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/few_descriptors.h"
+#include "common/testing/recorded_log.h"
 #include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -164,7 +164,7 @@ TEST_F(DaemonTlsTest, RightsThatAreReadAgainHoldForOpenConnections) {
 }
 
 TEST_F(DaemonTlsTest, AClientCertificateIsNoTransactionComponent) {
-  RecordedLines lines;
+  testing::RecordedLog lines;
   options_.admins = {"ops"};
   Start();
   for (const std::string name : {"client", "dcd", "ops"}) {
@@ -178,7 +178,8 @@ TEST_F(DaemonTlsTest, AClientCertificateIsNoTransactionComponent) {
     EXPECT_THAT(refused.ToString(), HasSubstr("certificate refused")) << name;
   }
   EXPECT_TRUE(Call(authority_.Identity("ops", {}, {"dcd"})).ok()) << "it may ask for health";
-  EXPECT_TRUE(lines.Have("a client at 127.0.0.1:", "was refused: certificate refused: it carries the names [client"))
+  EXPECT_TRUE(
+      lines.HasLineWith("a client at 127.0.0.1:", "was refused: certificate refused: it carries the names [client"))
       << ::testing::PrintToString(lines.lines());
 }
 

@@ -209,7 +209,7 @@ grpc::CompletionQueue::NextStatus RpcExecutor::AwaitEvent(void** tag, bool* ok) 
 void RpcExecutor::PauseAfterFailure() {
   const MonotonicTime now = runtime_.Now();
   if (const std::optional<uint64_t> unlogged = failure_pace_.Event(now)) {
-    LogWarning("gRPC cannot wait for events of its connections (its own line says why); it is tried again (", *unlogged,
+    LogWarning("gRPC cannot wait for events of its connections (its own line says why); retrying (", *unlogged,
                " more such failures since the last such line)");
   }
   runtime_.SleepUntil(now + kPauseAfterFailure);

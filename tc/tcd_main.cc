@@ -23,8 +23,8 @@ DaemonOptions Defaults() {
   options.listen = "127.0.0.1:7701";
   options.data_dir = "tc-data";
   // Segments of the redo log in use, spares, and files of spilled runs.
-  options.descriptors.least_files = 64;
-  options.descriptors.most_files = 1024;
+  options.descriptors.min_files = 64;
+  options.descriptors.max_files = 1024;
   options.tls.roles = {Role::kReader, Role::kClient, Role::kAdmin};
   options.tls.files.allow_flag = "--tls_dc";
   return options;

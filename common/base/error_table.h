@@ -21,7 +21,7 @@
   X(kOutcomeUnknown, 9, "OUTCOME_UNKNOWN", kNever, "the commit may or may not have happened; read before repeating")               \
   X(kFenced, 10, "FENCED", kNever, "a newer transaction component has taken over; this one must stop")                             \
   X(kWrongIncarnation, 11, "WRONG_INCARNATION", kLater, "the data component restarted; say Hello again")                           \
-  X(kPositionGap, 12, "POSITION_GAP", kNever, "a log batch does not join on to what was applied; resend from the applied position")\
+  X(kPositionGap, 12, "POSITION_GAP", kNever, "a log batch does not begin where the applied updates end; resend from the applied position")\
   X(kVersionMismatch, 13, "VERSION_MISMATCH", kNever, "the peers speak different protocol versions; upgrade the older one")        \
   X(kWrongState, 14, "WRONG_STATE", kNever, "the call does not fit the state of the transaction or session")                       \
   X(kCorruption, 15, "CORRUPTION", kNever, "stored or received bytes are damaged; nothing was deleted")                            \

@@ -15,7 +15,7 @@ TEST(TransactionIdTest, TextAndBack) {
   EXPECT_FALSE(TransactionId().given());
 }
 
-TEST(TransactionIdTest, WhatIsNone) {
+TEST(TransactionIdTest, MalformedTextsAreRefused) {
   TransactionId id;
   EXPECT_FALSE(ParseTransactionId("", &id));
   EXPECT_FALSE(ParseTransactionId("0123456789abcdef00000000000000f", &id));

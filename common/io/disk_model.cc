@@ -43,7 +43,7 @@ Status DiskModel::CheckParent(const std::string& path) const {
 }
 
 DiskModel::DiskModel(const DiskModel& other)
-    : remembers_(other.remembers_),
+    : models_crashes_(other.models_crashes_),
       now_(other.now_),
       durable_(other.durable_),
       pending_(other.pending_),
@@ -70,9 +70,9 @@ Result<std::shared_ptr<ModelFile>> DiskModel::Open(const std::string& path, bool
     return found->second;
   }
   if (!create) return NoSuch("open", path);
-  auto file = std::make_shared<ModelFile>(remembers_);
+  auto file = std::make_shared<ModelFile>(models_crashes_);
   now_[name] = file;
-  if (remembers_) pending_.push_back({Change::Kind::kCreate, name, "", file});
+  if (models_crashes_) pending_.push_back({Change::Kind::kCreate, name, "", file});
   return file;
 }
 
@@ -109,11 +109,11 @@ Status DiskModel::Rename(const std::string& from, const std::string& to) {
   const auto replaced = now_.find(target);
   if (replaced != now_.end()) {
     if (replaced->second == nullptr) return DEUT_ERROR(kIoError, "rename ", from, " to ", to, ": is a directory");
-    GiveSpace(replaced->second->size(), 0);
+    FreeSpace(replaced->second->size(), 0);
   }
   const Change change{Change::Kind::kRename, source, target, found->second};
   Apply(change, &now_);
-  if (remembers_) pending_.push_back(change);
+  if (models_crashes_) pending_.push_back(change);
   return Status::Ok();
 }
 
@@ -127,11 +127,11 @@ Status DiskModel::Remove(const std::string& path) {
       return DEUT_ERROR(kIoError, "remove ", path, ": directory not empty");
     }
   } else {
-    GiveSpace(found->second->size(), 0);
+    FreeSpace(found->second->size(), 0);
   }
   const Change change{Change::Kind::kRemove, name, "", nullptr};
   Apply(change, &now_);
-  if (remembers_) pending_.push_back(change);
+  if (models_crashes_) pending_.push_back(change);
   return Status::Ok();
 }
 
@@ -175,14 +175,14 @@ bool DiskModel::Exists(const std::string& path) const {
   return name.empty() || now_.contains(name);
 }
 
-bool DiskModel::TakeSpace(const ModelFile& file, uint64_t bytes) {
+bool DiskModel::AllocateSpace(const ModelFile& file, uint64_t bytes) {
   const uint64_t has = BlocksOf(file.size()), wants = BlocksOf(std::max(bytes, file.size()));
   if (wants - has > free_bytes_) return false;
   free_bytes_ -= wants - has;
   return true;
 }
 
-void DiskModel::GiveSpace(uint64_t old_size, uint64_t new_size) {
+void DiskModel::FreeSpace(uint64_t old_size, uint64_t new_size) {
   free_bytes_ += BlocksOf(old_size) - BlocksOf(new_size);
 }
 

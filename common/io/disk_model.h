@@ -22,7 +22,7 @@ namespace deut {
 
 class DiskModel {
  public:
-  explicit DiskModel(bool remembers) : remembers_(remembers) {}
+  explicit DiskModel(bool models_crashes) : models_crashes_(models_crashes) {}
   // The copy has files of its own.
   DiskModel(const DiskModel& other);
   DiskModel& operator=(const DiskModel&) = delete;
@@ -42,8 +42,8 @@ class DiskModel {
   // Free space plus the space that files take.
   uint64_t capacity_bytes() const { return free_bytes_ + SpaceOfFiles(); }
   // Takes the space that is needed to grow `file` to `bytes`. False if there is not enough.
-  bool TakeSpace(const ModelFile& file, uint64_t bytes);
-  void GiveSpace(uint64_t old_size, uint64_t new_size);
+  bool AllocateSpace(const ModelFile& file, uint64_t bytes);
+  void FreeSpace(uint64_t old_size, uint64_t new_size);
 
   void Crash(Random* random);
 
@@ -60,7 +60,7 @@ class DiskModel {
   static void Apply(const Change& change, Names* names);
   uint64_t SpaceOfFiles() const;
 
-  const bool remembers_;
+  const bool models_crashes_;
   Names now_, durable_;
   std::vector<Change> pending_;
   uint64_t free_bytes_ = uint64_t{1} << 50;

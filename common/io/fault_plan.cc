@@ -37,7 +37,7 @@ bool FaultPlan::Matches(const DiskFault& fault, const DiskOperation& operation) 
   return !fault.predicate || fault.predicate(operation);
 }
 
-std::optional<DiskFault::Action> FaultPlan::Strike(const DiskOperation& operation) {
+std::optional<DiskFault::Action> FaultPlan::FaultFor(const DiskOperation& operation) {
   for (auto& [id, active] : faults_) {
     if (active.removed || active.hits == active.fault.count || !Matches(active.fault, operation)) continue;
     if (++active.matches <= active.fault.skip) continue;

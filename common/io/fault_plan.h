@@ -19,7 +19,7 @@ class FaultPlan {
   uint64_t hits(int id) const;
 
   // Returns the fault that strikes this operation, if any, and counts it.
-  std::optional<DiskFault::Action> Strike(const DiskOperation& operation);
+  std::optional<DiskFault::Action> FaultFor(const DiskOperation& operation);
 
  private:
   struct Active {

@@ -17,7 +17,7 @@
 namespace deut {
 namespace {
 
-TEST(FaultyDisk, WhatIsSyncedIsThereAfterEveryCrash) {
+TEST(FaultyDisk, SyncedContentSurvivesEveryCrash) {
   const auto outcomes = OutcomesOf([](FaultyDisk& disk) { PutDurable(disk, Sectors("abcdefgh")); });
   EXPECT_EQ(outcomes, std::set<std::string>{Sectors("abcdefgh")});
 }

@@ -60,7 +60,7 @@ Status Check(Storage& storage, const std::string& directory, const FolderOwner& 
   }
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(directory));
   for (const std::string& name : names) {
-    if (IsFolderOwnerName(name) || owner.makes(name)) continue;
+    if (IsFolderOwnerName(name) || owner.owns_name(name)) continue;
     return DEUT_ERROR(kWrongState, directory, " is not empty, and holds \"", name, "\", which is no file of ",
                       NameOf(owner.kind), "; choose an empty folder, or one of its own; nothing was changed");
   }

@@ -39,7 +39,7 @@ enum class FolderKind : uint32_t {
 struct FolderOwner {
   FolderKind kind;
   // True if a component of this kind makes a file or folder of this name.
-  bool (*makes)(std::string_view name);
+  bool (*owns_name)(std::string_view name);
 };
 
 // OK if the folder does not exist, is empty, or belongs to the owner. Changes nothing.

@@ -68,7 +68,7 @@ TEST_F(FolderOwnerTest, AFolderFromBeforeThereWasAnOwnerIsItsMakers) {
   EXPECT_THAT(*storage_->List("/d"), ElementsAre("LOCK", "OWNER", "log-1"));
 }
 
-TEST_F(FolderOwnerTest, AFolderWithFilesOfNobodyIsRefused) {
+TEST_F(FolderOwnerTest, AFolderWithUnknownFilesIsRefused) {
   Make("holiday.jpg");
   const Status refused = Claim(kTc);
   EXPECT_EQ(refused.code(), ErrorCode::kWrongState);

@@ -10,20 +10,20 @@
 namespace deut {
 
 SparseBytes::SparseBytes(const SparseBytes& other) {
-  for (const auto& [number, held] : other.chunks_) {
-    held.shared = true;
-    chunks_.emplace_hint(chunks_.end(), number, held);
+  for (const auto& [number, ref] : other.chunks_) {
+    ref.shared = true;
+    chunks_.emplace_hint(chunks_.end(), number, ref);
   }
 }
 
-SparseBytes::Chunk& SparseBytes::Own(Held* held) {
-  if (held->chunk == nullptr) {
-    held->chunk = std::make_shared<Chunk>();
-  } else if (held->shared) {
-    held->chunk = std::make_shared<Chunk>(*held->chunk);
+SparseBytes::Chunk& SparseBytes::MakeUnshared(ChunkRef* ref) {
+  if (ref->chunk == nullptr) {
+    ref->chunk = std::make_shared<Chunk>();
+  } else if (ref->shared) {
+    ref->chunk = std::make_shared<Chunk>(*ref->chunk);
   }
-  held->shared = false;
-  return *held->chunk;
+  ref->shared = false;
+  return *ref->chunk;
 }
 
 void SparseBytes::Read(uint64_t offset, char* data, uint64_t bytes) const {
@@ -46,7 +46,7 @@ void SparseBytes::Write(uint64_t offset, const char* data, uint64_t bytes) {
   while (bytes > 0) {
     const uint64_t in_chunk = offset % kChunkBytes;
     const uint64_t part = std::min(bytes, kChunkBytes - in_chunk);
-    std::memcpy(Own(&chunks_[offset / kChunkBytes]).data() + in_chunk, data, part);
+    std::memcpy(MakeUnshared(&chunks_[offset / kChunkBytes]).data() + in_chunk, data, part);
     offset += part;
     data += part;
     bytes -= part;
@@ -63,7 +63,7 @@ void SparseBytes::Zero(uint64_t offset, uint64_t bytes) {
       chunk = chunks_.erase(chunk);
       continue;
     }
-    std::memset(Own(&chunk->second).data() + (from - start), 0, to - from);
+    std::memset(MakeUnshared(&chunk->second).data() + (from - start), 0, to - from);
     ++chunk;
   }
 }
@@ -75,8 +75,8 @@ uint64_t ModelFile::Read(uint64_t offset, char* data, uint64_t bytes) const {
   return bytes;
 }
 
-void ModelFile::Remember(uint64_t offset, uint64_t bytes, uint64_t number) {
-  if (!remembers_ || bytes == 0) return;
+void ModelFile::KeepOldSectors(uint64_t offset, uint64_t bytes, uint64_t number) {
+  if (!models_crashes_ || bytes == 0) return;
   for (uint64_t at = offset / kSectorBytes; at <= (offset + bytes - 1) / kSectorBytes; ++at) {
     Sector& sector = uncovered_[at];
     // Without requests in flight only the durable version is needed. With some, every version is kept that a
@@ -94,10 +94,10 @@ void ModelFile::Remember(uint64_t offset, uint64_t bytes, uint64_t number) {
 
 uint64_t ModelFile::BeginWrite(uint64_t offset, const char* data, uint64_t bytes) {
   const uint64_t number = ++last_number_;
-  Remember(offset, bytes, number);
+  KeepOldSectors(offset, bytes, number);
   bytes_.Write(offset, data, bytes);
   size_ = std::max(size_, offset + bytes);
-  if (remembers_) in_flight_.push_back({number, offset, bytes});
+  if (models_crashes_) in_flight_.push_back({number, offset, bytes});
   return number;
 }
 
@@ -126,7 +126,7 @@ bool ModelFile::Cover(Sector* sector, uint64_t last, const std::vector<uint64_t>
 }
 
 void ModelFile::CompleteWrite(uint64_t number, bool covers) {
-  if (!remembers_) return;
+  if (!models_crashes_) return;
   const Write write = TakeInFlight(number);
   if (!covers || write.bytes == 0) return;
   const uint64_t end = (write.offset + write.bytes - 1) / kSectorBytes;
@@ -138,7 +138,7 @@ void ModelFile::CompleteWrite(uint64_t number, bool covers) {
 }
 
 void ModelFile::AbandonWrite(uint64_t number) {
-  if (!remembers_) return;
+  if (!models_crashes_) return;
   const Write write = TakeInFlight(number);
   if (write.bytes == 0) return;
   for (uint64_t at = write.offset / kSectorBytes; at <= (write.offset + write.bytes - 1) / kSectorBytes; ++at) {
@@ -172,7 +172,7 @@ void ModelFile::EndSync(const SyncTicket& ticket, SyncEnd end) {
 
 void ModelFile::Resize(uint64_t bytes) {
   if (bytes < size_) {
-    Remember(bytes, size_ - bytes, ++last_number_);
+    KeepOldSectors(bytes, size_ - bytes, ++last_number_);
     bytes_.Zero(bytes, size_ - bytes);
   }
   size_ = bytes;

@@ -36,20 +36,20 @@ class SparseBytes {
  private:
   static constexpr uint64_t kChunkBytes = 16 << 10;
   using Chunk = std::array<char, kChunkBytes>;
-  struct Held {
+  struct ChunkRef {
     std::shared_ptr<Chunk> chunk;
     mutable bool shared = false;  // perhaps shared with a copy, so copied before a change
   };
   // Returns the chunk, ready to be changed.
-  static Chunk& Own(Held* held);
+  static Chunk& MakeUnshared(ChunkRef* ref);
 
-  std::map<uint64_t, Held> chunks_;
+  std::map<uint64_t, ChunkRef> chunks_;
 };
 
 class ModelFile {
  public:
-  // `remembers`: false for memory storage, which never forgets anything.
-  explicit ModelFile(bool remembers) : remembers_(remembers) {}
+  // `models_crashes`: false for memory storage, which never forgets anything.
+  explicit ModelFile(bool models_crashes) : models_crashes_(models_crashes) {}
 
   uint64_t size() const { return size_; }
   // Returns the number of bytes read; fewer than `bytes` at the end of the file.
@@ -98,14 +98,14 @@ class ModelFile {
     uint64_t number, offset, bytes;
   };
 
-  // Remembers the sectors' present content before write `number` changes it.
-  void Remember(uint64_t offset, uint64_t bytes, uint64_t number);
+  // Keeps the sectors' present content as an older version, before write `number` changes it.
+  void KeepOldSectors(uint64_t offset, uint64_t bytes, uint64_t number);
   // Makes the newest version with number <= last and not in `except` the durable one. True if that is the present
   // content.
   static bool Cover(Sector* sector, uint64_t last, const std::vector<uint64_t>& except);
   Write TakeInFlight(uint64_t number);
 
-  const bool remembers_;
+  const bool models_crashes_;
   SparseBytes bytes_;  // zeros beyond size_
   uint64_t size_ = 0;
   uint64_t durable_size_ = 0;

@@ -26,7 +26,7 @@ Result<std::optional<DiskFault::Action>> ModelDisk::BeginLocked(uint64_t of_life
     if (crash_after == 1) return std::optional(DiskFault::Action::kCrash);  // CrashLocked resets it
     if (crash_after > 1) --crash_after;
   }
-  return faults.Strike(operation);
+  return faults.FaultFor(operation);
 }
 
 Status ModelDisk::AdmitLocked(uint64_t of_life, const DiskOperation& operation, bool* crashes) {
@@ -131,12 +131,12 @@ class ModelHandle final : public File {
         target_.life, {.kind = kDiskAllocate, .path = target_.path, .offset = 0, .bytes = bytes}, &crashes));
     const uint64_t size = target_.file->size();
     Status status;
-    if (bytes > size && !disk_.model.TakeSpace(*target_.file, bytes)) {
+    if (bytes > size && !disk_.model.AllocateSpace(*target_.file, bytes)) {
       status = DEUT_ERROR(kResourceExhausted, operation, target_.path, ": ", bytes, " bytes wanted, ",
                           disk_.model.free_bytes(), " bytes free");
     } else if (bytes > size || !allocates) {
       target_.file->Resize(bytes);
-      if (bytes < size) disk_.model.GiveSpace(size, bytes);
+      if (bytes < size) disk_.model.FreeSpace(size, bytes);
       if (allocates && !crashes && !disk_.ignore_sync) target_.file->CoverSize();
     }
     DEUT_RETURN_IF_ERROR(disk_.EndLocked(crashes));

@@ -48,7 +48,7 @@ void BeginWrite(DiskModel& model, const ModelTarget& target, std::optional<Actio
                 ModelTransfer* transfer) {
   const IoRequest& request = *transfer->request;
   if (action == Action::kNoSpace ||
-      !model.TakeSpace(*target.file, request.bytes == 0 ? 0 : request.offset + request.bytes)) {
+      !model.AllocateSpace(*target.file, request.bytes == 0 ? 0 : request.offset + request.bytes)) {
     transfer->status = DEUT_ERROR(kResourceExhausted, "write of ", request.bytes, " bytes at offset ", request.offset,
                                   " of ", target.path, ": no space left, ", model.free_bytes(), " bytes free");
     return;

@@ -26,9 +26,9 @@ void RecordShortage(Runtime& runtime, std::string_view operation, std::string_vi
   const std::optional<uint64_t> unlogged = pace.Event(runtime.Now());
   if (!unlogged) return;
   LogWarning(
-      operation, " ", path, ": ", std::generic_category().message(error), "; it is tried again (", *unlogged,
+      operation, " ", path, ": ", std::generic_category().message(error), "; retrying (", *unlogged,
       " more such failures since the last such line). Raise the limit of open files (ulimit -n, LimitNOFILE=), or "
-      "lower --max_connections; if it is memory that lacks, give the process more (MemoryMax=)");
+      "lower --max_connections; if memory is short, give the process more (MemoryMax=)");
 }
 
 bool IsShortage(int error) {

@@ -74,7 +74,7 @@ TEST_P(ShortageTest, OpenWaitsForADescriptorAndCountsTheFailures) {
   none.GiveBackOne();
   thread->Join();
   EXPECT_EQ(status.ToString(), "OK");
-  EXPECT_LE(log_.Count("Too many open files; it is tried again"), 1u) << "one line a second";
+  EXPECT_LE(log_.Count("Too many open files; retrying"), 1u) << "one line a second";
 }
 
 TEST_P(ShortageTest, ALastingShortageIsResourceExhaustedAndNamesTheFile) {

@@ -257,7 +257,7 @@ TEST_P(StorageConformanceTest, LocksAreExclusiveAlsoWithinOneProcess) {
   EXPECT_TRUE(storage_->Lock(Path("LOCK")).ok());
 }
 
-TEST_P(StorageConformanceTest, AReleasedLockRemovesItsFileOnlyIfItHasMadeItAndIsToldTo) {
+TEST_P(StorageConformanceTest, AReleasedLockRemovesItsFileOnlyIfItCreatedItAndTheCallerAsksForIt) {
   {
     auto lock = storage_->Lock(Path("LOCK"));
     ASSERT_TRUE(lock.ok()) << lock.status().ToString();

@@ -71,11 +71,11 @@ void TransferBlocking(Runtime& runtime, IoRequest* request) {
     switch (AdvanceTransfer(request, file->options().direct, result, &retries)) {
       case TransferStep::kDone:
         return;
-      case TransferStep::kAgain:
+      case TransferStep::kRetryNow:
         break;
-      case TransferStep::kLater:
+      case TransferStep::kRetryAfterPause:
         RecordShortage(runtime, NameOf(request->kind), file->path(), static_cast<int>(-result));
-        runtime.SleepUntil(runtime.Now() + PauseOf(retries));
+        runtime.SleepUntil(runtime.Now() + RetryPause(retries));
         break;
     }
   }

@@ -78,7 +78,7 @@ Status ErrnoStatus(std::string_view operation, std::string_view path, int error)
 
 namespace {
 
-uint32_t MostShortages(IoRequest::Kind kind, int error) {
+uint32_t MaxShortageRetries(IoRequest::Kind kind, int error) {
   switch (kind) {
     case IoRequest::Kind::kRead:
       return kMaxReadShortages;
@@ -92,17 +92,18 @@ uint32_t MostShortages(IoRequest::Kind kind, int error) {
 
 }  // namespace
 
-Duration PauseOf(const TransferRetries& retries) {
+Duration RetryPause(const TransferRetries& retries) {
   // More doublings than this exceed the longest pause.
-  constexpr uint32_t kMostDoublings = 6;
-  return std::min(Duration(milliseconds(1)) * (1 << std::min(retries.shortages - 1, kMostDoublings)), kLongestPause);
+  constexpr uint32_t kMaxDoublings = 6;
+  return std::min(Duration(milliseconds(1)) * (1 << std::min(retries.shortages - 1, kMaxDoublings)), kLongestPause);
 }
 
 TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, TransferRetries* retries) {
   if (result < 0) {
     const int error = static_cast<int>(-result);
-    if (IsShortage(error) && ++retries->shortages <= MostShortages(request->kind, error)) return TransferStep::kLater;
-    if (error == EINTR && ++retries->at_once <= kMaxRetries) return TransferStep::kAgain;
+    if (IsShortage(error) && ++retries->shortages <= MaxShortageRetries(request->kind, error))
+      return TransferStep::kRetryAfterPause;
+    if (error == EINTR && ++retries->at_once <= kMaxRetries) return TransferStep::kRetryNow;
     request->status = TransferError(*request, error);
     return TransferStep::kDone;
   }
@@ -127,7 +128,7 @@ TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, Tr
     request->status = TransferError(*request, EIO);
     return TransferStep::kDone;
   }
-  return TransferStep::kAgain;
+  return TransferStep::kRetryNow;
 }
 
 }  // namespace deut

@@ -45,9 +45,9 @@ constexpr uint32_t kMaxReadShortages = 21;      // 1 s of pauses
 constexpr uint32_t kMaxWriteShortages = 4'700;  // 300 s of pauses
 
 enum class TransferStep : uint8_t {
-  kDone,   // status and transferred are final
-  kAgain,  // the rest, from request->transferred on, must be submitted again
-  kLater   // the same, after a pause of PauseOf
+  kDone,            // status and transferred are final
+  kRetryNow,        // the rest, from request->transferred on, must be submitted again
+  kRetryAfterPause  // the same, after a pause of RetryPause
 };
 
 // Consecutive failures. Both are 0 at the start of a transfer.
@@ -59,8 +59,8 @@ struct TransferRetries {
 // Accounts for one result of a system call on `request`: bytes transferred, 0, or minus an errno.
 TransferStep AdvanceTransfer(IoRequest* request, bool direct, int64_t result, TransferRetries* retries);
 
-// REQUIRES: the last step was kLater.
-Duration PauseOf(const TransferRetries& retries);
+// REQUIRES: the last step was kRetryAfterPause.
+Duration RetryPause(const TransferRetries& retries);
 
 }  // namespace deut
 

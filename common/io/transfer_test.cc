@@ -21,10 +21,10 @@ class AdvanceTransferTest : public ::testing::Test {
 
 TEST_F(AdvanceTransferTest, ShortTransfersGoOn) {
   IoRequest request = Request(IoRequest::Kind::kWrite, 100);
-  EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kAgain);
+  EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kRetryNow);
   EXPECT_EQ(request.transferred, 30u);
-  EXPECT_EQ(AdvanceTransfer(&request, false, -EINTR, &retries_), TransferStep::kAgain);
-  EXPECT_EQ(AdvanceTransfer(&request, false, -EAGAIN, &retries_), TransferStep::kLater);
+  EXPECT_EQ(AdvanceTransfer(&request, false, -EINTR, &retries_), TransferStep::kRetryNow);
+  EXPECT_EQ(AdvanceTransfer(&request, false, -EAGAIN, &retries_), TransferStep::kRetryAfterPause);
   EXPECT_EQ(AdvanceTransfer(&request, false, 70, &retries_), TransferStep::kDone);
   EXPECT_TRUE(request.status.ok());
   EXPECT_EQ(request.transferred, 100u);
@@ -32,7 +32,7 @@ TEST_F(AdvanceTransferTest, ShortTransfersGoOn) {
 
 TEST_F(AdvanceTransferTest, ADirectWriteGoesOnFromAWholeBlock) {
   IoRequest request = Request(IoRequest::Kind::kWrite, 3 * kIoAlignment);
-  EXPECT_EQ(AdvanceTransfer(&request, true, kIoAlignment + 512, &retries_), TransferStep::kAgain);
+  EXPECT_EQ(AdvanceTransfer(&request, true, kIoAlignment + 512, &retries_), TransferStep::kRetryNow);
   EXPECT_EQ(request.transferred, kIoAlignment);
   EXPECT_EQ(AdvanceTransfer(&request, true, 2 * kIoAlignment, &retries_), TransferStep::kDone);
   EXPECT_TRUE(request.status.ok());
@@ -40,7 +40,7 @@ TEST_F(AdvanceTransferTest, ADirectWriteGoesOnFromAWholeBlock) {
 
 TEST_F(AdvanceTransferTest, AReadEndsAtTheEndOfTheFile) {
   IoRequest plain = Request(IoRequest::Kind::kRead, 100);
-  EXPECT_EQ(AdvanceTransfer(&plain, false, 40, &retries_), TransferStep::kAgain);
+  EXPECT_EQ(AdvanceTransfer(&plain, false, 40, &retries_), TransferStep::kRetryNow);
   EXPECT_EQ(AdvanceTransfer(&plain, false, 0, &retries_), TransferStep::kDone);
   EXPECT_TRUE(plain.status.ok());
   EXPECT_EQ(plain.transferred, 40u);
@@ -80,7 +80,7 @@ TEST_F(AdvanceTransferTest, WithoutProgressItIsAnErrorInTheEnd) {
     IoRequest request = Request(IoRequest::Kind::kWrite, kIoAlignment);
     retries_ = {};
     uint32_t steps = 0;
-    while (AdvanceTransfer(&request, true, result, &retries_) == TransferStep::kAgain) ++steps;
+    while (AdvanceTransfer(&request, true, result, &retries_) == TransferStep::kRetryNow) ++steps;
     EXPECT_EQ(steps, kMaxRetries);
     EXPECT_EQ(request.status, ErrorCode::kIoError);
   }
@@ -98,9 +98,9 @@ TEST_F(AdvanceTransferTest, ShortagesAreWaitedOutForABoundedTime) {
       IoRequest request = Request(one.kind, kIoAlignment);
       retries_ = {};
       Duration paused(0), last(0);
-      while (AdvanceTransfer(&request, true, -error, &retries_) == TransferStep::kLater) {
-        EXPECT_GE(PauseOf(retries_), last);
-        last = PauseOf(retries_);
+      while (AdvanceTransfer(&request, true, -error, &retries_) == TransferStep::kRetryAfterPause) {
+        EXPECT_GE(RetryPause(retries_), last);
+        last = RetryPause(retries_);
         paused += last;
       }
       EXPECT_GE(paused, one.least);
@@ -112,22 +112,22 @@ TEST_F(AdvanceTransferTest, ShortagesAreWaitedOutForABoundedTime) {
 
 TEST_F(AdvanceTransferTest, AfterAShortageTheTransferGoesOnWhereItWas) {
   IoRequest request = Request(IoRequest::Kind::kWrite, 100);
-  EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kAgain);
+  EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kRetryNow);
   for (int i = 0; i < 10; ++i) {
-    EXPECT_EQ(AdvanceTransfer(&request, false, -ENOMEM, &retries_), TransferStep::kLater);
+    EXPECT_EQ(AdvanceTransfer(&request, false, -ENOMEM, &retries_), TransferStep::kRetryAfterPause);
   }
-  EXPECT_EQ(PauseOf(retries_), kLongestPause);
+  EXPECT_EQ(RetryPause(retries_), kLongestPause);
   EXPECT_EQ(request.transferred, 30u);
-  EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kAgain);
-  EXPECT_EQ(AdvanceTransfer(&request, false, -ENOMEM, &retries_), TransferStep::kLater);
-  EXPECT_EQ(PauseOf(retries_), milliseconds(1)) << "it starts anew";
+  EXPECT_EQ(AdvanceTransfer(&request, false, 30, &retries_), TransferStep::kRetryNow);
+  EXPECT_EQ(AdvanceTransfer(&request, false, -ENOMEM, &retries_), TransferStep::kRetryAfterPause);
+  EXPECT_EQ(RetryPause(retries_), milliseconds(1)) << "it starts anew";
   EXPECT_EQ(AdvanceTransfer(&request, false, 40, &retries_), TransferStep::kDone);
   EXPECT_TRUE(request.status.ok());
 }
 
 TEST_F(AdvanceTransferTest, ASyncThatMayHaveLostSomethingIsNeverRepeated) {
   IoRequest not_started = Request(IoRequest::Kind::kSync, 0);
-  EXPECT_EQ(AdvanceTransfer(&not_started, false, -EAGAIN, &retries_), TransferStep::kLater);
+  EXPECT_EQ(AdvanceTransfer(&not_started, false, -EAGAIN, &retries_), TransferStep::kRetryAfterPause);
   EXPECT_EQ(AdvanceTransfer(&not_started, false, 0, &retries_), TransferStep::kDone);
   EXPECT_TRUE(not_started.status.ok());
   for (const int error : {ENOMEM, ENOBUFS}) {

@@ -117,13 +117,13 @@ void UringQueue::Complete(void* data, int32_t result, std::vector<IoRequest*>* c
   switch (AdvanceTransfer(operation->request, direct, result, &operation->retries)) {
     case TransferStep::kDone:
       break;
-    case TransferStep::kAgain:
+    case TransferStep::kRetryNow:
       Prepare(operation);
       Flush();
       return;
-    case TransferStep::kLater:
+    case TransferStep::kRetryAfterPause:
       RecordShortage(runtime_, NameOf(operation->request->kind), operation->request->file->path(), -result);
-      paused_.push_back({.operation = operation, .until = runtime_.Now() + PauseOf(operation->retries)});
+      paused_.push_back({.operation = operation, .until = runtime_.Now() + RetryPause(operation->retries)});
       return;
   }
   completed->push_back(operation->request);

@@ -20,25 +20,25 @@ int64_t Millis(Duration duration) { return duration_cast<milliseconds>(duration)
 class WatchedStorage::Watch {
  public:
   struct Operation {
-    std::string_view what;  // a literal
+    std::string_view name;  // a literal
     const std::string& path;
     uint64_t offset = 0;
     uint64_t bytes = 0;
     MonotonicTime begin;
-    Duration entered = {};  // by the watch's clock
+    Duration begun_at_clock = {};  // by the watch's clock
     bool slow = false;
-    bool named = false;
+    bool logged = false;
   };
   using Operations = std::list<Operation*>;
 
   Watch(Runtime& runtime, DiskWatchOptions options)
       : runtime_(runtime),
         options_(std::move(options)),
-        pause_((options_.stuck_after == Duration() ? options_.slow_after
-                                                   : std::min(options_.slow_after, options_.stuck_after)) /
-               4),
+        check_interval_((options_.stuck_after == Duration() ? options_.slow_after
+                                                            : std::min(options_.slow_after, options_.stuck_after)) /
+                        4),
         mutex_(runtime),
-        last_look_(runtime.Now()) {
+        last_check_(runtime.Now()) {
     thread_ = runtime.StartThread("disk-watch", [this] { Run(); });
   }
   ~Watch() {
@@ -53,24 +53,24 @@ class WatchedStorage::Watch {
   // Runs `body` under the watch. `waits`: the operation may wait for the disk, so a thread that serves others hands
   // over its work first.
   template <typename Body>
-  auto During(std::string_view what, const std::string& path, uint64_t offset, uint64_t bytes, const Body& body,
-              bool waits = true) {
-    Operation operation{.what = what, .path = path, .offset = offset, .bytes = bytes, .begin = runtime_.Now()};
+  auto RunWatched(std::string_view name, const std::string& path, uint64_t offset, uint64_t bytes, const Body& body,
+                  bool waits = true) {
+    Operation operation{.name = name, .path = path, .offset = offset, .bytes = bytes, .begin = runtime_.Now()};
     Operations link{&operation};  // allocated outside the mutex
     if (waits) BlockingHook::NotifyBlocking();
     const Operations::iterator at = link.begin();
     {
       const MutexLock lock(mutex_);
-      operation.entered = clock_ + std::min(operation.begin - last_look_, 2 * pause_);
+      operation.begun_at_clock = clock_ + std::min(operation.begin - last_check_, 2 * check_interval_);
       operations_.splice(operations_.end(), link);
     }
     auto outcome = body();
     {
       const MutexLock lock(mutex_);
       link.splice(link.begin(), operations_, at);
-      if (operation.slow) --waiting_;
+      if (operation.slow) --slow_in_flight_;
     }
-    if (operation.named) {
+    if (operation.logged) {
       LogWarning("disk: ", Describe(operation), " has come back after ", Millis(runtime_.Now() - operation.begin),
                  " ms");
     }
@@ -81,49 +81,49 @@ class WatchedStorage::Watch {
     DiskWatchStatistics statistics;
     const MutexLock lock(mutex_);
     statistics.slow_operations = slow_operations_;
-    statistics.waiting = waiting_;
-    if (waiting_ != 0) statistics.oldest = runtime_.Now() - operations_.front()->begin;
+    statistics.slow_in_flight = slow_in_flight_;
+    if (slow_in_flight_ != 0) statistics.oldest_age = runtime_.Now() - operations_.front()->begin;
     return statistics;
   }
 
  private:
   static std::string Describe(const Operation& operation) {
-    if (operation.bytes == 0) return Concat(operation.what, " ", operation.path);
-    return Concat(operation.what, " ", operation.path, ", ", operation.bytes, " bytes at offset ", operation.offset);
+    if (operation.bytes == 0) return Concat(operation.name, " ", operation.path);
+    return Concat(operation.name, " ", operation.path, ", ", operation.bytes, " bytes at offset ", operation.offset);
   }
 
   void Run() {
     while (stop_.load(std::memory_order_seq_cst) == 0) {
-      Look();
-      runtime_.Wait(stop_, 0, runtime_.Now() + pause_);
+      CheckOperations();
+      runtime_.Wait(stop_, 0, runtime_.Now() + check_interval_);
     }
   }
 
-  void Look() {
+  void CheckOperations() {
     const MonotonicTime now = runtime_.Now();
     std::string newly_slow;
     uint64_t others = 0;
     Status stuck;
     {
       const MutexLock lock(mutex_);
-      clock_ += std::min(now - std::exchange(last_look_, now), 2 * pause_);
-      if (!operations_.empty() && !told_ && options_.stuck_after != Duration() &&
-          clock_ - operations_.front()->entered >= options_.stuck_after) {
-        told_ = true;
+      clock_ += std::min(now - std::exchange(last_check_, now), 2 * check_interval_);
+      if (!operations_.empty() && !stuck_reported_ && options_.stuck_after != Duration() &&
+          clock_ - operations_.front()->begun_at_clock >= options_.stuck_after) {
+        stuck_reported_ = true;
         stuck = DEUT_ERROR(kIoError, "the disk is stuck: ", Describe(*operations_.front()), ": no answer within ",
                            Millis(options_.stuck_after), " ms");
       }
       for (Operation* operation : operations_) {
-        if (clock_ - operation->entered < options_.slow_after) break;
+        if (clock_ - operation->begun_at_clock < options_.slow_after) break;
         if (operation->slow) continue;
         operation->slow = true;
-        ++waiting_;
+        ++slow_in_flight_;
         ++slow_operations_;
         if (!newly_slow.empty()) {
           ++others;
           continue;
         }
-        operation->named = true;
+        operation->logged = true;
         newly_slow = Concat(Describe(*operation), " has not come back for ", Millis(now - operation->begin), " ms");
       }
     }
@@ -135,16 +135,16 @@ class WatchedStorage::Watch {
 
   Runtime& runtime_;
   const DiskWatchOptions options_;
-  const Duration pause_;  // between two looks
+  const Duration check_interval_;
   mutable Mutex mutex_;
   Operations operations_ DEUT_GUARDED_BY(mutex_);
-  uint64_t waiting_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t slow_in_flight_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t slow_operations_ DEUT_GUARDED_BY(mutex_) = 0;
   // The watch's time. It stands still while this process does not run (stopped, or its machine asleep), so that no
   // operation seems old then.
   Duration clock_ DEUT_GUARDED_BY(mutex_) = {};
-  MonotonicTime last_look_ DEUT_GUARDED_BY(mutex_);
-  bool told_ DEUT_GUARDED_BY(mutex_) = false;
+  MonotonicTime last_check_ DEUT_GUARDED_BY(mutex_);
+  bool stuck_reported_ DEUT_GUARDED_BY(mutex_) = false;
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;  // the last member: it uses the others
 };
@@ -159,22 +159,22 @@ class WatchedFile final : public File {
 
   const std::string& path() const override { return file_->path(); }
   Result<size_t> Read(uint64_t offset, void* data, size_t bytes) override {
-    return watch_.During("the read of", path(), offset, bytes, [&] { return file_->Read(offset, data, bytes); });
+    return watch_.RunWatched("the read of", path(), offset, bytes, [&] { return file_->Read(offset, data, bytes); });
   }
   Status Write(uint64_t offset, const void* data, size_t bytes) override {
-    return watch_.During("the write of", path(), offset, bytes, [&] { return file_->Write(offset, data, bytes); });
+    return watch_.RunWatched("the write of", path(), offset, bytes, [&] { return file_->Write(offset, data, bytes); });
   }
   Status Sync() override {
-    return watch_.During("the sync of", path(), 0, 0, [&] { return file_->Sync(); });
+    return watch_.RunWatched("the sync of", path(), 0, 0, [&] { return file_->Sync(); });
   }
   Result<uint64_t> Size() override {
-    return watch_.During("the look at", path(), 0, 0, [&] { return file_->Size(); });
+    return watch_.RunWatched("the size query of", path(), 0, 0, [&] { return file_->Size(); });
   }
   Status Truncate(uint64_t bytes) override {
-    return watch_.During("the truncation of", path(), 0, 0, [&] { return file_->Truncate(bytes); });
+    return watch_.RunWatched("the truncation of", path(), 0, 0, [&] { return file_->Truncate(bytes); });
   }
   Status Allocate(uint64_t bytes) override {
-    return watch_.During("the allocation of", path(), 0, bytes, [&] { return file_->Allocate(bytes); });
+    return watch_.RunWatched("the allocation of", path(), 0, bytes, [&] { return file_->Allocate(bytes); });
   }
   File& file() { return *file_; }
 
@@ -226,35 +226,35 @@ WatchedStorage::~WatchedStorage() = default;
 DiskWatchStatistics WatchedStorage::statistics() const { return watch_->statistics(); }
 
 Result<std::unique_ptr<File>> WatchedStorage::Open(const std::string& path, const OpenOptions& options) {
-  auto opened = watch_->During("the opening of", path, 0, 0, [&] { return storage_.Open(path, options); });
+  auto opened = watch_->RunWatched("the opening of", path, 0, 0, [&] { return storage_.Open(path, options); });
   if (!opened.ok()) return opened.status();
   return std::unique_ptr<File>(std::make_unique<WatchedFile>(*watch_, std::move(*opened)));
 }
 Status WatchedStorage::CreateDirectory(const std::string& path) {
-  return watch_->During("the creation of", path, 0, 0, [&] { return storage_.CreateDirectory(path); });
+  return watch_->RunWatched("the creation of", path, 0, 0, [&] { return storage_.CreateDirectory(path); });
 }
 Result<std::vector<std::string>> WatchedStorage::List(const std::string& directory) {
-  return watch_->During("the listing of", directory, 0, 0, [&] { return storage_.List(directory); });
+  return watch_->RunWatched("the listing of", directory, 0, 0, [&] { return storage_.List(directory); });
 }
 Status WatchedStorage::Rename(const std::string& from, const std::string& to) {
-  return watch_->During("the renaming of", from, 0, 0, [&] { return storage_.Rename(from, to); });
+  return watch_->RunWatched("the renaming of", from, 0, 0, [&] { return storage_.Rename(from, to); });
 }
 Status WatchedStorage::Remove(const std::string& path) {
-  return watch_->During("the removal of", path, 0, 0, [&] { return storage_.Remove(path); });
+  return watch_->RunWatched("the removal of", path, 0, 0, [&] { return storage_.Remove(path); });
 }
 Status WatchedStorage::SyncDirectory(const std::string& path) {
-  return watch_->During("the sync of", path, 0, 0, [&] { return storage_.SyncDirectory(path); });
+  return watch_->RunWatched("the sync of", path, 0, 0, [&] { return storage_.SyncDirectory(path); });
 }
 Result<bool> WatchedStorage::Exists(const std::string& path) {
-  return watch_->During("the look at", path, 0, 0, [&] { return storage_.Exists(path); });
+  return watch_->RunWatched("the lookup of", path, 0, 0, [&] { return storage_.Exists(path); });
 }
 Result<uint64_t> WatchedStorage::FreeBytes(const std::string& path) {
   // The kernel answers from memory, and each batch of the log asks for it.
-  return watch_->During(
-      "the look at the free space of", path, 0, 0, [&] { return storage_.FreeBytes(path); }, /*waits=*/false);
+  return watch_->RunWatched(
+      "the free-space query of", path, 0, 0, [&] { return storage_.FreeBytes(path); }, /*waits=*/false);
 }
 Result<std::unique_ptr<FileLock>> WatchedStorage::Lock(const std::string& path) {
-  return watch_->During("the locking of", path, 0, 0, [&] { return storage_.Lock(path); });
+  return watch_->RunWatched("the locking of", path, 0, 0, [&] { return storage_.Lock(path); });
 }
 Result<std::unique_ptr<IoQueue>> WatchedStorage::NewQueue(size_t depth) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage_.NewQueue(depth));
@@ -262,8 +262,7 @@ Result<std::unique_ptr<IoQueue>> WatchedStorage::NewQueue(size_t depth) {
 }
 
 Result<uint64_t> WatchedStorage::CapacityBytes(const std::string& path) {
-  return watch_->During("the look at the size of the file system of", path, 0, 0,
-                        [&] { return storage_.CapacityBytes(path); });
+  return watch_->RunWatched("the capacity query of", path, 0, 0, [&] { return storage_.CapacityBytes(path); });
 }
 
 }  // namespace deut

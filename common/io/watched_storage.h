@@ -37,9 +37,9 @@ struct DiskWatchOptions {
 };
 
 struct DiskWatchStatistics {
-  uint64_t slow_operations = 0;  // so far, whether they have returned or not
-  uint64_t waiting = 0;          // slow operations that are in flight now
-  Duration oldest = Duration();  // age of the oldest operation, if a slow one is in flight
+  uint64_t slow_operations = 0;      // so far, whether they have returned or not
+  uint64_t slow_in_flight = 0;       // slow operations that are in flight now
+  Duration oldest_age = Duration();  // age of the oldest operation in flight, if a slow one is in flight
 };
 
 class WatchedStorage final : public Storage {

@@ -27,8 +27,8 @@ class WatchedStorageTest : public ::testing::Test {
     storage_ = std::make_unique<WatchedStorage>(runtime_, *behind_,
                                                 DiskWatchOptions{slow_after, stuck_after, [this](const Status& status) {
                                                                    reason_ = status;
-                                                                   times_told_.fetch_add(1);
-                                                                   told_.Signal(runtime_);
+                                                                   stuck_reports_.fetch_add(1);
+                                                                   stuck_.Signal(runtime_);
                                                                  }});
     file_ = Open(*storage_, "f", kCreate);
   }
@@ -41,14 +41,14 @@ class WatchedStorageTest : public ::testing::Test {
   FaultyDisk disk_{runtime_, 1};
   const std::unique_ptr<Storage> behind_ = disk_.Mount();
   testing::RecordedLog recorded_;
-  Status reason_;  // after told_
-  std::atomic<int> times_told_{0};
-  Event told_;
+  Status reason_;  // after stuck_
+  std::atomic<int> stuck_reports_{0};
+  Event stuck_;
   std::unique_ptr<WatchedStorage> storage_;
   std::unique_ptr<File> file_;
 };
 
-TEST_F(WatchedStorageTest, OperationsThatWaitForTheDiskTellTheirThreadBefore) {
+TEST_F(WatchedStorageTest, OperationsThatWaitForTheDiskCallTheBlockingHook) {
   Start(seconds(60), Duration());
   int calls = 0;
   const auto calls_hook = [&](const std::function<bool()>& operation) {
@@ -66,18 +66,18 @@ TEST_F(WatchedStorageTest, OperationsThatWaitForTheDiskTellTheirThreadBefore) {
   EXPECT_FALSE(calls_hook([&] { return storage_->FreeBytes("").ok(); }));
 }
 
-TEST_F(WatchedStorageTest, WhatTheDiskDoesNotAnswerIsToldAndCounted) {
+TEST_F(WatchedStorageTest, SlowOperationsAreLoggedAndCounted) {
   Start(milliseconds(20), Duration());
-  EXPECT_EQ(storage_->statistics().waiting, 0u);
+  EXPECT_EQ(storage_->statistics().slow_in_flight, 0u);
   disk_.HoldOperations(kDiskWrite | kDiskSync, "f");
   std::vector<std::unique_ptr<Thread>> threads;
   Status written, synced;
   threads.push_back(
       runtime_.StartThread("write", [&] { written = file_->Write(512, std::string(1000, 'x').data(), 1000); }));
-  WaitFor([&] { return storage_->statistics().waiting == 1; });
+  WaitFor([&] { return storage_->statistics().slow_in_flight == 1; });
   threads.push_back(runtime_.StartThread("sync", [&] { synced = file_->Sync(); }));
-  WaitFor([&] { return storage_->statistics().waiting == 2; });
-  EXPECT_GE(storage_->statistics().oldest, milliseconds(20));
+  WaitFor([&] { return storage_->statistics().slow_in_flight == 2; });
+  EXPECT_GE(storage_->statistics().oldest_age, milliseconds(20));
   EXPECT_EQ(storage_->statistics().slow_operations, 2u);
   WaitFor([&] { return recorded_.Count("has not come back for") == 2; });
   EXPECT_EQ(recorded_.Count("disk: the write of f, 1000 bytes at offset 512 has not come back for "), 1u)
@@ -87,14 +87,14 @@ TEST_F(WatchedStorageTest, WhatTheDiskDoesNotAnswerIsToldAndCounted) {
   disk_.HoldOperations(0);
   threads.clear();
   EXPECT_TRUE(written.ok() && synced.ok());
-  EXPECT_EQ(storage_->statistics().waiting, 0u);
-  EXPECT_EQ(storage_->statistics().oldest, Duration());
+  EXPECT_EQ(storage_->statistics().slow_in_flight, 0u);
+  EXPECT_EQ(storage_->statistics().oldest_age, Duration());
   EXPECT_EQ(storage_->statistics().slow_operations, 2u);
   EXPECT_EQ(recorded_.Count("has come back after"), 2u) << recorded_.text();
-  EXPECT_EQ(times_told_.load(), 0);
+  EXPECT_EQ(stuck_reports_.load(), 0);
 }
 
-TEST_F(WatchedStorageTest, OfMuchThatWaitsAtOnceOneIsNamed) {
+TEST_F(WatchedStorageTest, OfManySlowOperationsOnlyOneIsLogged) {
   Start(milliseconds(200), Duration());
   disk_.HoldOperations(kDiskRead);
   std::vector<std::unique_ptr<Thread>> threads;
@@ -104,7 +104,7 @@ TEST_F(WatchedStorageTest, OfMuchThatWaitsAtOnceOneIsNamed) {
       EXPECT_TRUE(file_->Read(0, &byte, 1).ok());
     }));
   }
-  WaitFor([&] { return storage_->statistics().waiting == 8; });
+  WaitFor([&] { return storage_->statistics().slow_in_flight == 8; });
   disk_.HoldOperations(0);
   threads.clear();
   EXPECT_LE(recorded_.Count("has not come back"), 3u) << recorded_.text();
@@ -112,23 +112,23 @@ TEST_F(WatchedStorageTest, OfMuchThatWaitsAtOnceOneIsNamed) {
   EXPECT_EQ(storage_->statistics().slow_operations, 8u);
 }
 
-TEST_F(WatchedStorageTest, AStuckDiskIsToldOnce) {
+TEST_F(WatchedStorageTest, AStuckDiskIsReportedOnce) {
   Start(milliseconds(5), milliseconds(40));
   disk_.HoldOperations(kDiskAny, "g");
   Status removed;
   std::vector<std::unique_ptr<Thread>> threads;
   threads.push_back(runtime_.StartThread("remove", [&] { removed = storage_->Remove("g"); }));
-  ASSERT_TRUE(told_.Wait(runtime_, kNoDeadline));
+  ASSERT_TRUE(stuck_.Wait(runtime_, kNoDeadline));
   EXPECT_EQ(reason_, ErrorCode::kIoError);
   EXPECT_NE(reason_.message().find("the disk is stuck: the removal of g: no answer within 40 ms"), std::string::npos)
       << reason_.ToString();
   // A second operation becomes slow; the watch goes on.
   threads.push_back(runtime_.StartThread("list", [&] { EXPECT_TRUE(storage_->Exists("g").ok()); }));
-  WaitFor([&] { return storage_->statistics().waiting == 2; });
+  WaitFor([&] { return storage_->statistics().slow_in_flight == 2; });
   disk_.HoldOperations(0);
   threads.clear();
   EXPECT_EQ(removed, ErrorCode::kNotFound);
-  EXPECT_EQ(times_told_.load(), 1);
+  EXPECT_EQ(stuck_reports_.load(), 1);
 }
 
 TEST_F(WatchedStorageTest, ByDefaultTheProcessEnds) {
@@ -143,7 +143,7 @@ TEST_F(WatchedStorageTest, ByDefaultTheProcessEnds) {
     (void)storage.Exists("f");
   };
   EXPECT_EXIT(hang(), ::testing::ExitedWithCode(3),
-              "fail-stop: IO_ERROR: the disk is stuck: the look at f: no answer within 10 ms");
+              "fail-stop: IO_ERROR: the disk is stuck: the lookup of f: no answer within 10 ms");
 }
 
 // A clock that a test sets.
@@ -156,7 +156,7 @@ class StoppedRuntime final : public Runtime {
     return real.StartThread(std::move(name), std::move(body));
   }
   bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline /*deadline*/) override {
-    looks.fetch_add(1);
+    waits.fetch_add(1);
     return real.Wait(word, expected, real.Now() + milliseconds(1));
   }
   void Wake(const std::atomic<uint32_t>& word, int waiters) override { real.Wake(word, waiters); }
@@ -164,29 +164,29 @@ class StoppedRuntime final : public Runtime {
 
   Runtime& real = RealRuntime();
   std::atomic<int64_t> now{1};
-  std::atomic<int> looks{0};
+  std::atomic<int> waits{0};
 };
 
 TEST_F(WatchedStorageTest, TimeInWhichTheProcessDidNotRunDoesNotCount) {
   StoppedRuntime stopped;
-  std::atomic<int> told{0};
+  std::atomic<int> stuck_reports{0};
   WatchedStorage storage(stopped, *behind_,
-                         DiskWatchOptions{seconds(4), seconds(60), [&](const Status&) { told.fetch_add(1); }});
+                         DiskWatchOptions{seconds(4), seconds(60), [&](const Status&) { stuck_reports.fetch_add(1); }});
   disk_.HoldOperations(kDiskAny);
   const auto thread = runtime_.StartThread("exists", [&] { EXPECT_TRUE(storage.Exists("f").ok()); });
   WaitFor([&] { return disk_.held_operations() == 1; });
   const auto pass = [&](Duration time) {
     stopped.now.fetch_add(time.count());
-    const int looks = stopped.looks.load();
-    WaitFor([&] { return stopped.looks.load() > looks + 2; });
+    const int waits = stopped.waits.load();
+    WaitFor([&] { return stopped.waits.load() > waits + 2; });
   };
   pass(seconds(3600));
-  EXPECT_EQ(storage.statistics().waiting, 0u) << "a whole hour, of which it could only see a moment";
+  EXPECT_EQ(storage.statistics().slow_in_flight, 0u) << "a whole hour, of which it could only see a moment";
   for (int i = 0; i < 4; ++i) pass(seconds(1));
-  EXPECT_EQ(storage.statistics().waiting, 1u);
-  EXPECT_EQ(told.load(), 0);
+  EXPECT_EQ(storage.statistics().slow_in_flight, 1u);
+  EXPECT_EQ(stuck_reports.load(), 0);
   for (int i = 0; i < 60; ++i) pass(seconds(1));
-  EXPECT_EQ(told.load(), 1);
+  EXPECT_EQ(stuck_reports.load(), 1);
   disk_.HoldOperations(0);
   thread->Join();
 }

@@ -31,14 +31,15 @@ class EpisodeLog {
     if (!holds_) {
       holds_ = true;
       began_ = now;
-      ++untold_;
+      ++unlogged_episodes_;
     }
-    if (!told_ && (!ever_told_ || now >= last_line_ + pause_)) {
-      LogWarning(text(), untold_ > 1 ? Concat(" (", untold_, " times since the last such line)") : "");
-      told_ = ever_told_ = true;
-      untold_ = 0;
+    if (!logged_ && (!ever_logged_ || now >= last_line_ + pause_)) {
+      LogWarning(text(),
+                 unlogged_episodes_ > 1 ? Concat(" (", unlogged_episodes_, " times since the last such line)") : "");
+      logged_ = ever_logged_ = true;
+      unlogged_episodes_ = 0;
       last_line_ = now;
-    } else if (told_ && now >= last_line_ + kReminder) {
+    } else if (logged_ && now >= last_line_ + kReminder) {
       LogWarning(text(), " (for ", duration_cast<seconds>(now - began_).count(), " s)");
       last_line_ = now;
     }
@@ -50,8 +51,8 @@ class EpisodeLog {
     const MutexLock lock(mutex_);
     if (!holds_) return;
     holds_ = false;
-    if (!told_) return;
-    told_ = false;
+    if (!logged_) return;
+    logged_ = false;
     last_line_ = runtime_.Now();
     LogInfo(text(), ", after ", duration_cast<milliseconds>(last_line_ - began_).count(), " ms");
   }
@@ -61,9 +62,9 @@ class EpisodeLog {
   const Duration pause_;
   Mutex mutex_;
   bool holds_ DEUT_GUARDED_BY(mutex_) = false;
-  bool told_ DEUT_GUARDED_BY(mutex_) = false;  // the present episode has been logged
-  bool ever_told_ DEUT_GUARDED_BY(mutex_) = false;
-  uint64_t untold_ DEUT_GUARDED_BY(mutex_) = 0;
+  bool logged_ DEUT_GUARDED_BY(mutex_) = false;  // the present episode has been logged
+  bool ever_logged_ DEUT_GUARDED_BY(mutex_) = false;
+  uint64_t unlogged_episodes_ DEUT_GUARDED_BY(mutex_) = 0;
   MonotonicTime began_ DEUT_GUARDED_BY(mutex_);
   MonotonicTime last_line_ DEUT_GUARDED_BY(mutex_);
 };

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "common/observe/limited_log.h"
-#include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/recorded_log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -20,7 +20,7 @@ constexpr auto kFull = [] { return std::string("full"); };
 constexpr auto kRoom = [] { return std::string("room again"); };
 
 TEST(EpisodeLogTest, AnEpisodeHasOneLineAtEachEnd) {
-  RecordedLines lines;
+  testing::RecordedLog lines;
   EpisodeLog log(RealRuntime());
   log.End(kRoom);
   EXPECT_THAT(lines.lines(), IsEmpty());
@@ -31,7 +31,7 @@ TEST(EpisodeLogTest, AnEpisodeHasOneLineAtEachEnd) {
 }
 
 TEST(EpisodeLogTest, EpisodesThatFollowCloselyAreCountedInTheNextLine) {
-  RecordedLines lines;
+  testing::RecordedLog lines;
   EpisodeLog log(RealRuntime(), seconds(2));
   log.Begin(kFull);
   log.End(kRoom);
@@ -46,8 +46,8 @@ TEST(EpisodeLogTest, EpisodesThatFollowCloselyAreCountedInTheNextLine) {
 }
 
 // An episode that began within the pause and lasts beyond it is logged.
-TEST(EpisodeLogTest, AnEpisodeThatLastsIsToldAfterThePause) {
-  RecordedLines lines;
+TEST(EpisodeLogTest, ALongEpisodeIsLoggedAfterThePause) {
+  testing::RecordedLog lines;
   EpisodeLog log(RealRuntime(), milliseconds(30));
   log.Begin(kFull);
   log.End(kRoom);
@@ -58,15 +58,15 @@ TEST(EpisodeLogTest, AnEpisodeThatLastsIsToldAfterThePause) {
 }
 
 TEST(LimitedLogTest, LinesBeyondTheLimitAreLeftOut) {
-  RecordedLines lines;
+  testing::RecordedLog lines;
   LimitedLog log(RealRuntime());
-  for (int i = 0; i < 3 * LimitedLog::kMost; ++i) log.Warn([] { return "refused"; });
-  EXPECT_EQ(lines.lines().size(), static_cast<size_t>(LimitedLog::kMost));
+  for (int i = 0; i < 3 * LimitedLog::kMaxLinesPerPeriod; ++i) log.Warn([] { return "refused"; });
+  EXPECT_EQ(lines.lines().size(), static_cast<size_t>(LimitedLog::kMaxLinesPerPeriod));
 }
 
 // The text may be slow to make, and threads of a network library log through this.
 TEST(LimitedLogTest, ATextIsMadeWhileOthersLog) {
-  RecordedLines lines;
+  testing::RecordedLog lines;
   LimitedLog log(RealRuntime());
   log.Warn([&] {
     log.Warn([] { return "inner"; });

@@ -7,7 +7,7 @@
 
 namespace deut {
 
-uint64_t Histogram::TopOf(size_t bucket) {
+uint64_t Histogram::LargestIn(size_t bucket) {
   if (bucket < kSub) return bucket;
   const auto shift = static_cast<uint32_t>(bucket / kSub) - 1;
   const uint64_t low = (kSub + bucket % kSub) << shift;
@@ -63,7 +63,7 @@ uint64_t Histogram::Percentile(double percent) const {
   uint64_t seen = 0;
   for (size_t i = 0; i < kBuckets; ++i) {
     seen += Load(buckets_[i]);
-    if (seen >= rank) return std::min(TopOf(i), max());
+    if (seen >= rank) return std::min(LargestIn(i), max());
   }
   return max();
 }

@@ -52,7 +52,7 @@ class Histogram {
     return (shift + 1) * kSub + ((value >> shift) - kSub);
   }
   // The largest value that falls into the bucket.
-  static uint64_t TopOf(size_t bucket);
+  static uint64_t LargestIn(size_t bucket);
 
   // Relaxed, because there is one writer and readers need only some recent value.
   static uint64_t Load(const Cell& cell) { return cell.load(std::memory_order_relaxed); }

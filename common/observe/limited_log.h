@@ -1,4 +1,4 @@
-// LimitedLog: at most kMost lines within kPeriod, for warnings that others can cause at any rate. The first line
+// LimitedLog: at most kMaxLinesPerPeriod lines within kPeriod, for warnings that others can cause at any rate. The first line
 // after a pause reports the number of lines left out.
 // Thread-safety: any thread (a mutex; cold).
 #ifndef COMMON_OBSERVE_LIMITED_LOG_H_
@@ -18,7 +18,7 @@ namespace deut {
 
 class LimitedLog {
  public:
-  static constexpr int kMost = 10;
+  static constexpr int kMaxLinesPerPeriod = 10;
   static constexpr Duration kPeriod = seconds(10);
 
   explicit LimitedLog(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
@@ -26,13 +26,13 @@ class LimitedLog {
   // `text()` is called only if a line is due. It may be slow: other threads do not wait for it.
   template <typename Text>
   void Warn(const Text& text) {
-    const std::optional<uint64_t> left_out = Event();
-    if (left_out)
-      LogWarning(text(), *left_out != 0 ? Concat(" (", *left_out, " such lines were left out before)") : "");
+    const std::optional<uint64_t> unlogged = Event();
+    if (unlogged)
+      LogWarning(text(), *unlogged != 0 ? Concat(" (", *unlogged, " such lines were left out before)") : "");
   }
 
  private:
-  // Returns the number of lines left out before, if a line is due; else no value.
+  // Returns the number of lines not logged before, if a line is due; else no value.
   std::optional<uint64_t> Event() {
     const MutexLock lock(mutex_);
     const MonotonicTime now = runtime_.Now();
@@ -40,19 +40,19 @@ class LimitedLog {
       period_end_ = now + kPeriod;
       lines_ = 0;
     }
-    if (lines_ == kMost) {
-      ++left_out_;
+    if (lines_ == kMaxLinesPerPeriod) {
+      ++unlogged_lines_;
       return std::nullopt;
     }
     ++lines_;
-    return std::exchange(left_out_, 0);
+    return std::exchange(unlogged_lines_, 0);
   }
 
   Runtime& runtime_;
   Mutex mutex_;
   MonotonicTime period_end_ DEUT_GUARDED_BY(mutex_){};
   int lines_ DEUT_GUARDED_BY(mutex_) = 0;
-  uint64_t left_out_ DEUT_GUARDED_BY(mutex_) = 0;
+  uint64_t unlogged_lines_ DEUT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace deut

@@ -22,7 +22,7 @@ TEST(LogPaceTest, OneLineInEachIntervalSaysHowManyWereLeftOut) {
   EXPECT_EQ(pace.Event(start + seconds(60)), 1u);
 }
 
-TEST(LogPaceTest, OfSeveralThreadsOneGetsTheLine) {
+TEST(LogPaceTest, OnlyOneOfSeveralThreadsGetsTheLine) {
   LogPace pace(seconds(1));
   std::atomic<int> lines{0};
   std::vector<std::unique_ptr<Thread>> threads;

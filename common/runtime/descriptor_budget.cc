@@ -30,30 +30,30 @@ Result<uint64_t> RaiseDescriptorLimit() {
 }
 
 Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& needs, uint64_t connections) {
-  const uint64_t fixed = needs.reserve + needs.least_files;
-  const uint64_t wanted = connections == 0 ? kLeastConnections : connections;
+  const uint64_t fixed = needs.reserve + needs.min_files;
+  const uint64_t wanted = connections == 0 ? kMinConnections : connections;
   const uint64_t needed = fixed + wanted * needs.per_connection;
   if (needed > limit) {
     const uint64_t fit = limit > fixed ? (limit - fixed) / needs.per_connection : 0;
     if (connections > 0 && fit >= 1) {
       return DEUT_ERROR(kInvalidArgument, "--max_connections=", connections, " needs ", needed, " open files (",
-                        needs.per_connection, " for each connection, ", needs.least_files, " for data, ", needs.reserve,
+                        needs.per_connection, " for each connection, ", needs.min_files, " for data, ", needs.reserve,
                         " in reserve), and the hard limit is ", limit, "; lower --max_connections to ", fit,
                         " at most, or ", kRaise);
     }
     return DEUT_ERROR(kInvalidArgument, "at least ", needed, " open files are needed (", wanted, " connections of ",
-                      needs.per_connection, ", ", needs.least_files, " for data, ", needs.reserve,
+                      needs.per_connection, ", ", needs.min_files, " for data, ", needs.reserve,
                       " in reserve), and the hard limit is ", limit, "; ", kRaise);
   }
   DescriptorBudget budget{.limit = limit, .connections = connections, .files = 0};
   if (connections == 0) {
     // Files get a quarter of the limit first, because even a small process must be able to read its data.
-    const uint64_t files = std::clamp(limit / 4, needs.least_files, needs.most_files);
+    const uint64_t files = std::clamp(limit / 4, needs.min_files, needs.max_files);
     const uint64_t taken = needs.reserve + files;
     const uint64_t fit = limit > taken ? (limit - taken) / needs.per_connection : 0;
-    budget.connections = std::clamp(fit, kLeastConnections, kMostConnectionsByDefault);
+    budget.connections = std::clamp(fit, kMinConnections, kDefaultMaxConnections);
   }
-  budget.files = std::min(needs.most_files, limit - needs.reserve - budget.connections * needs.per_connection);
+  budget.files = std::min(needs.max_files, limit - needs.reserve - budget.connections * needs.per_connection);
   return budget;
 }
 

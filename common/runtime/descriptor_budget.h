@@ -15,8 +15,8 @@ namespace deut {
 struct DescriptorNeeds {
   uint64_t reserve =
       128;  // all other descriptors: queues, epoll sets, links to other daemons, one connection attempt beyond the limit
-  uint64_t least_files = 64;
-  uint64_t most_files = 64;  // upper bound of the files that are of use
+  uint64_t min_files = 64;
+  uint64_t max_files = 64;  // upper bound of the files that are of use
   uint64_t per_connection = 2;
 };
 
@@ -26,10 +26,10 @@ struct DescriptorBudget {
   uint64_t files = 0;
 };
 
-// With 0 wanted connections, the budget has at most kMostConnectionsByDefault. A budget with fewer than
-// kLeastConnections is refused.
-constexpr uint64_t kMostConnectionsByDefault = 16'384;
-constexpr uint64_t kLeastConnections = 16;
+// With 0 wanted connections, the budget has at most kDefaultMaxConnections. A budget with fewer than
+// kMinConnections is refused.
+constexpr uint64_t kDefaultMaxConnections = 16'384;
+constexpr uint64_t kMinConnections = 16;
 
 // Raises the soft limit of open files to the hard one. Returns the limit in force from now on. IO_ERROR names the
 // call that the system refused.

@@ -10,7 +10,7 @@
 namespace deut {
 namespace {
 
-constexpr DescriptorNeeds kNeeds{.reserve = 100, .least_files = 50, .most_files = 500, .per_connection = 2};
+constexpr DescriptorNeeds kNeeds{.reserve = 100, .min_files = 50, .max_files = 500, .per_connection = 2};
 
 TEST(DescriptorBudgetTest, TheSoftLimitIsRaisedToTheHardOne) {
   rlimit before{};
@@ -30,17 +30,17 @@ TEST(DescriptorBudgetTest, EveryPlanFitsItsLimit) {
   for (const uint64_t limit : {182u, 183u, 200u, 256u, 1024u, 4096u, 65'536u, 1'048'576u}) {
     for (const uint64_t wanted : {0u, 1u, 16u, 40u, 400u, 4000u}) {
       const Result<DescriptorBudget> plan = PlanDescriptors(limit, kNeeds, wanted);
-      const uint64_t least = 150 + 2 * (wanted == 0 ? kLeastConnections : wanted);
+      const uint64_t least = 150 + 2 * (wanted == 0 ? kMinConnections : wanted);
       ASSERT_EQ(plan.ok(), least <= limit) << limit << " " << wanted;
       if (!plan.ok()) continue;
       EXPECT_LE(plan->connections * 2 + plan->files + 100, limit);
       EXPECT_GE(plan->files, 50u);
       EXPECT_LE(plan->files, 500u);
       if (wanted != 0) EXPECT_EQ(plan->connections, wanted);
-      if (wanted == 0) EXPECT_LE(plan->connections, kMostConnectionsByDefault);
+      if (wanted == 0) EXPECT_LE(plan->connections, kDefaultMaxConnections);
     }
   }
-  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0)->connections, kMostConnectionsByDefault);
+  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0)->connections, kDefaultMaxConnections);
   EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0)->files, 500u);
 }
 

@@ -112,7 +112,7 @@ TEST_F(HugePagesTest, OtherTunablesStay) {
   EXPECT_EQ(lines[1], Begun(id_, Concat(Other(), HeapOfJemalloc() ? "," : ":", Wanted()), "word"));
 }
 
-TEST_F(HugePagesTest, WhatSomebodyHasDecidedStays) {
+TEST_F(HugePagesTest, AnExistingSettingIsNotChanged) {
   const std::vector<std::string> lines = Run(Unwanted(), "word", &id_);
   EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, Unwanted(), "word"), "goes on: ."}));
   const std::string behind = Concat(Other(), HeapOfJemalloc() ? "," : ":", Unwanted());
@@ -126,7 +126,7 @@ TEST_F(HugePagesTest, AProcessIsExecutedAnewOnlyOnce) {
             (std::vector<std::string>{Begun(id_, "-", "marked"), Concat("goes on: ", Variable(), " did not last.")}));
 }
 
-TEST_F(HugePagesTest, AKernelThatHasThemSwitchedOffIsTold) {
+TEST_F(HugePagesTest, AKernelThatHasThemSwitchedOffIsReported) {
   const std::string other_heap = HasHugePages() ? "" : "goes on: the heap is not glibc's.";
   Switch("always madvise [never]\n");
   std::vector<std::string> lines = Run("", "word", &id_);

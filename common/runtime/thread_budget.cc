@@ -36,11 +36,11 @@ ThreadLimit ReadThreadLimit(const std::string& root, uid_t user) {
   return limit;
 }
 
-Result<ThreadBudget> PlanThreads(const ThreadLimit& limit, int wanted, int least) {
+Result<ThreadBudget> PlanThreads(const ThreadLimit& limit, int wanted, int min_threads) {
   const uint64_t fit = limit.threads - std::min(limit.threads, kThreadReserve);
-  if (fit < static_cast<uint64_t>(least)) {
-    return DEUT_ERROR(kInvalidArgument, "at least ", kThreadReserve + static_cast<uint64_t>(least),
-                      " threads are needed (", least, " for requests, ", kThreadReserve, " in reserve), and ",
+  if (fit < static_cast<uint64_t>(min_threads)) {
+    return DEUT_ERROR(kInvalidArgument, "at least ", kThreadReserve + static_cast<uint64_t>(min_threads),
+                      " threads are needed (", min_threads, " for requests, ", kThreadReserve, " in reserve), and ",
                       limit.name, " leaves ", limit.threads,
                       "; raise it (TasksMax= and LimitNPROC= in a systemd unit, --pids-limit of a container)");
   }

@@ -58,7 +58,7 @@ TEST(BlockPoolTest, DepotsAreCounted) {
   EXPECT_EQ(BlockPool::DepotBytes() - before, 10 * Magazine::kBlocks * 608);
 }
 
-TEST(BlockPoolTest, WhatIsFreedIsUsedAgain) {
+TEST(BlockPoolTest, FreedBlocksAreReused) {
   ASSERT_TRUE(BlockPool::enabled());
   InAThread([] {
     const Blocks first = Allocate(2 * Magazine::kBlocks, 96);

@@ -38,7 +38,7 @@ class MagazineStackRaceTest : public ::testing::Test {
 
 // Between the load of the first magazine's `next` and the compare-and-swap, another thread pops the first and the
 // second and pushes the first again.
-TEST_F(MagazineStackRaceTest, AHeadThatHasGoneAndComeBackIsToldApart) {
+TEST_F(MagazineStackRaceTest, AHeadThatWasRemovedAndCameBackIsNoticed) {
   stack_.Push(&b_);
   stack_.Push(&a_);
   bool meanwhile = false;
@@ -55,7 +55,7 @@ TEST_F(MagazineStackRaceTest, AHeadThatHasGoneAndComeBackIsToldApart) {
   EXPECT_EQ(stack_.Pop(), nullptr);
 }
 
-TEST_F(MagazineStackRaceTest, LostCompareAndSwapsAreTriedAgain) {
+TEST_F(MagazineStackRaceTest, LostCompareAndSwapsAreRetried) {
   int losses = 0;
   testing::SetCasHandler([&](std::string_view) { return losses++ % 2 == 0; });
   stack_.Push(&a_);
@@ -67,7 +67,7 @@ TEST_F(MagazineStackRaceTest, LostCompareAndSwapsAreTriedAgain) {
 #endif
 
 // One thread at a time owns each magazine, and the next owner sees what the previous one wrote.
-TEST(MagazineStackTest, NobodyHasWhatAnotherHas) {
+TEST(MagazineStackTest, NoMagazineIsInTwoThreads) {
   constexpr int kThreads = 4, kMagazines = 8, kRounds = 20'000;
   std::vector<Magazine> magazines(kMagazines);
   MagazineStack stack;

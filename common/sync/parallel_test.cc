@@ -11,7 +11,7 @@
 namespace deut {
 namespace {
 
-TEST(ParallelTest, EachOnceByWhateverNumberOfThreads) {
+TEST(ParallelTest, EachItemOnceWithAnyNumberOfThreads) {
   for (const int threads : {1, 2, 8}) {
     for (const size_t count : {0, 1, 3, 1000}) {
       std::vector<std::atomic<int>> calls(count);

@@ -16,7 +16,7 @@ namespace deut::testing {
 
 class FewDescriptors {
  public:
-  explicit FewDescriptors(size_t left) {
+  explicit FewDescriptors(size_t free_descriptors) {
     DEUT_CHECK(getrlimit(RLIMIT_NOFILE, &before_) == 0);
     Descriptor next = Open();
     DEUT_CHECK(next.valid());
@@ -24,8 +24,8 @@ class FewDescriptors {
     const rlimit low{.rlim_cur = static_cast<rlim_t>(next.get()) + 64, .rlim_max = before_.rlim_max};
     DEUT_CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
     for (; next.valid(); next = Open()) taken_.push_back(std::move(next));
-    DEUT_CHECK(left <= taken_.size());
-    taken_.resize(taken_.size() - left);
+    DEUT_CHECK(free_descriptors <= taken_.size());
+    taken_.resize(taken_.size() - free_descriptors);
   }
   ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
   FewDescriptors(const FewDescriptors&) = delete;

@@ -31,7 +31,7 @@ FlightSlot* Map(const char* path) {
   return static_cast<FlightSlot*>(memory);
 }
 
-FlightSlot* SlotsHere() {
+FlightSlot* SlotsOfThisProcess() {
   static FlightSlot own[FlightBoard::kSlots];
   static FlightSlot* const slots = [] {
     const char* const path = std::getenv(FlightBoard::kVariable);
@@ -51,7 +51,7 @@ bool IsNamed(const FlightSlot& slot) {
   return slot.state.load() == FlightSlot::kNamed;
 }
 
-FlightSlot& FindOrName(FlightSlot* slots, std::string_view name) {
+FlightSlot& FindOrAddSlot(FlightSlot* slots, std::string_view name) {
   DEUT_CHECK(name.size() < FlightSlot::kNameBytes);
   for (size_t i = 0; i < FlightBoard::kSlots; ++i) {
     FlightSlot& slot = slots[i];
@@ -93,12 +93,12 @@ FlightCount Find(const FlightSlot* slots, std::string_view name) {
 
 }  // namespace
 
-FlightSlot& FlightSlotOf(std::string_view name) { return FindOrName(SlotsHere(), name); }
+FlightSlot& FindOrAddFlightSlot(std::string_view name) { return FindOrAddSlot(SlotsOfThisProcess(), name); }
 
-std::vector<FlightCount> FlightsHere() { return CountsOf(SlotsHere()); }
-uint64_t FlightsHere(std::string_view name) { return Find(SlotsHere(), name).in_flight(); }
+std::vector<FlightCount> InFlightCounts() { return CountsOf(SlotsOfThisProcess()); }
+uint64_t CountInFlight(std::string_view name) { return Find(SlotsOfThisProcess(), name).in_flight(); }
 
-void FlightMark::Wait() const {
+void FlightScope::Wait() const {
   while (slot_->hold.load() != FlightHold::kNowhere) Pause();
 }
 
@@ -108,7 +108,7 @@ FlightBoard::~FlightBoard() { ::munmap(slots_, kBoardBytes); }
 
 std::vector<FlightCount> FlightBoard::Counts() const { return CountsOf(slots_); }
 FlightCount FlightBoard::Count(std::string_view name) const { return Find(slots_, name); }
-void FlightBoard::Hold(std::string_view name, FlightHold where) { FindOrName(slots_, name).hold.store(where); }
+void FlightBoard::Hold(std::string_view name, FlightHold where) { FindOrAddSlot(slots_, name).hold.store(where); }
 
 void FlightBoard::Clear() {
   for (size_t i = 0; i < kSlots; ++i) {

@@ -31,9 +31,9 @@
 #define DEUT_IN_FLIGHT(name) DEUT_IN_FLIGHT_IF(true, name)
 #define DEUT_IN_FLIGHT_IF(condition, name) DEUT_IN_FLIGHT_AT(condition, name, __LINE__)
 #define DEUT_IN_FLIGHT_AT(condition, name, line) DEUT_IN_FLIGHT_OF(condition, name, line)
-#define DEUT_IN_FLIGHT_OF(condition, name, line)                                                \
-  static ::deut::testing::FlightSlot& flight_slot_##line = ::deut::testing::FlightSlotOf(name); \
-  const ::deut::testing::FlightMark flight_mark_##line((condition) ? &flight_slot_##line : nullptr)
+#define DEUT_IN_FLIGHT_OF(condition, name, line)                                                       \
+  static ::deut::testing::FlightSlot& flight_slot_##line = ::deut::testing::FindOrAddFlightSlot(name); \
+  const ::deut::testing::FlightScope flight_scope_##line((condition) ? &flight_slot_##line : nullptr)
 #else
 #define DEUT_IN_FLIGHT(name) ((void)0)
 #define DEUT_IN_FLIGHT_IF(condition, name) ((void)0)
@@ -71,30 +71,30 @@ struct FlightCount {
   uint64_t in_flight() const { return begun - ended; }
 };
 
-// Returns this process's slot of the name. Ends the process if there are more than FlightBoard::kSlots names, or the
+// Returns this process's slot of the name, and takes a free one for a new name. Ends the process if there are more than FlightBoard::kSlots names, or the
 // file cannot be mapped.
-FlightSlot& FlightSlotOf(std::string_view name);
+FlightSlot& FindOrAddFlightSlot(std::string_view name);
 
 // Returns the counts of this process, in no order. While activities go on, each count is right for some moment of the
 // call.
-std::vector<FlightCount> FlightsHere();
+std::vector<FlightCount> InFlightCounts();
 // Returns 0 for a name that no thread has passed.
-uint64_t FlightsHere(std::string_view name);
+uint64_t CountInFlight(std::string_view name);
 
-class FlightMark {
+class FlightScope {
  public:
-  explicit FlightMark(FlightSlot* slot) : slot_(slot) {
+  explicit FlightScope(FlightSlot* slot) : slot_(slot) {
     if (slot_ == nullptr) return;
     slot_->begun.fetch_add(1);
     if (slot_->hold.load() == FlightHold::kAtBeginning) Wait();
   }
-  ~FlightMark() {
+  ~FlightScope() {
     if (slot_ == nullptr) return;
     if (slot_->hold.load() != FlightHold::kNowhere) Wait();
     slot_->ended.fetch_add(1);
   }
-  FlightMark(const FlightMark&) = delete;
-  FlightMark& operator=(const FlightMark&) = delete;
+  FlightScope(const FlightScope&) = delete;
+  FlightScope& operator=(const FlightScope&) = delete;
 
  private:
   void Wait() const;

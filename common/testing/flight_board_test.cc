@@ -26,7 +26,7 @@ namespace {
 constexpr char kAsTheOther[] = "--fly-until-killed";
 
 FlightCount CountHere(const std::string& name) {
-  for (FlightCount& count : FlightsHere()) {
+  for (FlightCount& count : InFlightCounts()) {
     if (count.name == name) return std::move(count);
   }
   return {};
@@ -35,15 +35,15 @@ FlightCount CountHere(const std::string& name) {
 void Fly() { DEUT_IN_FLIGHT("test.flight"); }
 
 TEST(FlightBoardTest, AMarkIsInFlightToTheEndOfItsScope) {
-  EXPECT_EQ(FlightsHere("test.scope"), 0u);
+  EXPECT_EQ(CountInFlight("test.scope"), 0u);
   for (uint64_t pass = 1; pass <= 3; ++pass) {
     DEUT_IN_FLIGHT("test.scope");
     DEUT_IN_FLIGHT_IF(pass == 2, "test.second");
-    EXPECT_EQ(FlightsHere("test.scope"), 1u);
-    EXPECT_EQ(FlightsHere("test.second"), pass == 2 ? 1u : 0u);
+    EXPECT_EQ(CountInFlight("test.scope"), 1u);
+    EXPECT_EQ(CountInFlight("test.second"), pass == 2 ? 1u : 0u);
     EXPECT_EQ(CountHere("test.scope").begun, pass);
   }
-  EXPECT_EQ(FlightsHere("test.scope"), 0u);
+  EXPECT_EQ(CountInFlight("test.scope"), 0u);
   EXPECT_EQ(CountHere("test.scope").ended, 3u);
   EXPECT_EQ(CountHere("test.second").begun, 1u);
 }
@@ -51,7 +51,7 @@ TEST(FlightBoardTest, AMarkIsInFlightToTheEndOfItsScope) {
 TEST(FlightBoardTest, MarksOfOneNameAreCountedTogether) {
   DEUT_IN_FLIGHT("test.shared");
   DEUT_IN_FLIGHT("test.shared");
-  EXPECT_EQ(FlightsHere("test.shared"), 2u);
+  EXPECT_EQ(CountInFlight("test.shared"), 2u);
 }
 
 TEST(FlightBoardTest, ThreadsLoseNoCount) {
@@ -63,13 +63,13 @@ TEST(FlightBoardTest, ThreadsLoseNoCount) {
       for (int pass = 0; pass < kPasses; ++pass) Fly();
     }));
   }
-  for (int i = 0; i < 1000; ++i) EXPECT_LE(FlightsHere("test.flight"), uint64_t{kPasses} * kThreads);
+  for (int i = 0; i < 1000; ++i) EXPECT_LE(CountInFlight("test.flight"), uint64_t{kPasses} * kThreads);
   threads.clear();
   EXPECT_EQ(CountHere("test.flight").begun, before + kThreads * kPasses);
-  EXPECT_EQ(FlightsHere("test.flight"), 0u);
+  EXPECT_EQ(CountInFlight("test.flight"), 0u);
 }
 
-TEST(FlightBoardTest, WhoIsInFlightWhenAHoldBeginsStaysSo) {
+TEST(FlightBoardTest, ActivitiesInFlightWhenAHoldBeginsStayInFlight) {
   for (const FlightHold where : {FlightHold::kAtBeginning, FlightHold::kAtEnd}) {
     Event inside, go_on;
     std::atomic<bool> ended{false};
@@ -82,14 +82,14 @@ TEST(FlightBoardTest, WhoIsInFlightWhenAHoldBeginsStaysSo) {
       ended.store(true);
     });
     inside.Wait(RealRuntime(), kNoDeadline);
-    FlightSlotOf("test.held").hold.store(where);
+    FindOrAddFlightSlot("test.held").hold.store(where);
     go_on.Signal(RealRuntime());
     for (int i = 0; i < 100; ++i) RealRuntime().Yield();  // time enough to end
     EXPECT_FALSE(ended.load());
-    EXPECT_EQ(FlightsHere("test.held"), 1u);
-    FlightSlotOf("test.held").hold.store(FlightHold::kNowhere);
+    EXPECT_EQ(CountInFlight("test.held"), 1u);
+    FindOrAddFlightSlot("test.held").hold.store(FlightHold::kNowhere);
     flyer->Join();
-    EXPECT_EQ(FlightsHere("test.held"), 0u);
+    EXPECT_EQ(CountInFlight("test.held"), 0u);
   }
 }
 
@@ -140,7 +140,7 @@ TEST_F(OtherProcessTest, ItsCountsOutliveIt) {
   EXPECT_LE(board_.Count("test.flight").in_flight(), 1u);
   EXPECT_EQ(board_.Count("test.never").begun, 0u);
   EXPECT_EQ(board_.Counts().size(), 2u);
-  EXPECT_EQ(FlightsHere("test.always"), 0u) << "one board is not the other";
+  EXPECT_EQ(CountInFlight("test.always"), 0u) << "one board is not the other";
 
   board_.Clear();
   EXPECT_TRUE(board_.Counts().empty());
@@ -161,7 +161,7 @@ TEST_F(OtherProcessTest, ItCanBeHeldAtEitherEnd) {
   }
 }
 
-TEST_F(OtherProcessTest, ItFliesOnWhenItIsLetGo) {
+TEST_F(OtherProcessTest, AHeldActivityGoesOnWhenReleased) {
   board_.Hold("test.flight", FlightHold::kAtBeginning);
   Start();
   while (board_.Count("test.flight").in_flight() == 0) ASSERT_TRUE(Lives());
@@ -173,7 +173,7 @@ TEST_F(OtherProcessTest, ItFliesOnWhenItIsLetGo) {
 
 TEST(FlightBoardTest, CostsNothingInAReleaseBuild) {
   DEUT_IN_FLIGHT("test.scope");
-  EXPECT_TRUE(FlightsHere().empty());
+  EXPECT_TRUE(InFlightCounts().empty());
   EXPECT_FALSE(kFlightsAreCounted);
 }
 

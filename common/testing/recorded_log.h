@@ -3,6 +3,7 @@
 #ifndef COMMON_TESTING_RECORDED_LOG_H_
 #define COMMON_TESTING_RECORDED_LOG_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -25,12 +26,24 @@ class RecordedLog final : public LogSink {
   void Write(LogLevel level, std::string_view text) override {
     const MutexLock lock(mutex_);
     if (level == LogLevel::kError) errors_.emplace_back(text);
-    text_.append(text).append("\n");
+    lines_.emplace_back(text);
+  }
+  std::vector<std::string> lines() const {
+    const MutexLock lock(mutex_);
+    return lines_;
   }
   // Returns all lines, each with its line break.
   std::string text() const {
-    const MutexLock lock(mutex_);
-    return text_;
+    std::string all;
+    for (const std::string& line : lines()) all.append(line).append("\n");
+    return all;
+  }
+  // True if one line contains both texts.
+  bool HasLineWith(std::string_view first, std::string_view second) const {
+    const std::vector<std::string> now = lines();
+    return std::ranges::any_of(now, [&](const std::string& line) {
+      return line.find(first) != std::string::npos && line.find(second) != std::string::npos;
+    });
   }
   // Number of times that `piece` occurs in the lines.
   size_t Count(std::string_view piece) const {
@@ -46,10 +59,10 @@ class RecordedLog final : public LogSink {
   }
 
  private:
-  LogSink* const before_;
   mutable Mutex mutex_{RealRuntime()};
-  std::string text_ DEUT_GUARDED_BY(mutex_);
+  std::vector<std::string> lines_ DEUT_GUARDED_BY(mutex_);
   std::vector<std::string> errors_ DEUT_GUARDED_BY(mutex_);
+  LogSink* const before_;  // the last member: lines may come as soon as the sink is set
 };
 
 }  // namespace deut::testing

@@ -12,9 +12,9 @@
 #include "common/base/status.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
-#include "common/observe/recorded_lines.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/recorded_log.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/page_store/segment_store_fixture.h"
 #include "dc/page_store/store_fixture.h"
@@ -121,7 +121,7 @@ TEST(SegmentStoreReserveTest, AFullDiskLeavesALineWithItsBytesAndOneWhenItIsOver
   SegmentStoreOptions options = SmallSegments();
   options.reserve_bytes = kReserve;
   StoreFixture fixture(1, options);
-  const RecordedLines lines;
+  const testing::RecordedLog lines;
   const auto appender = std::move(*fixture.store->NewAppender(SegmentKind::kBase));
   appender->SetSpaceUse(SpaceUse::kOrdinary);
   const auto append = [&](uint64_t free_bytes) {
@@ -131,13 +131,13 @@ TEST(SegmentStoreReserveTest, AFullDiskLeavesALineWithItsBytesAndOneWhenItIsOver
   EXPECT_FALSE(append(kReserve));
   EXPECT_FALSE(append(kReserve)) << "one line for both";
   ASSERT_EQ(lines.lines().size(), 1u);
-  EXPECT_TRUE(lines.Have("disk: no room for pages in ",
-                         Concat(kReserve, " bytes are free, of which ", kReserve,
-                                " are reserved for work that frees space, and a segment takes ", kSegment)))
+  EXPECT_TRUE(lines.HasLineWith("disk: no room for pages in ",
+                                Concat(kReserve, " bytes are free, of which ", kReserve,
+                                       " are reserved for work that frees space, and a segment takes ", kSegment)))
       << lines.lines().front();
   EXPECT_TRUE(append(2 * kReserve));
   ASSERT_EQ(lines.lines().size(), 2u);
-  EXPECT_TRUE(lines.Have("disk: pages are written again to ", Concat(2 * kReserve, " bytes are free, after ")))
+  EXPECT_TRUE(lines.HasLineWith("disk: pages are written again to ", Concat(2 * kReserve, " bytes are free, after ")))
       << lines.lines().back();
 }
 

@@ -248,9 +248,9 @@ std::shared_ptr<DirectReads> DataComponentServer::OpenReads(const Sender& sender
 
 Status DataComponentServer::CheckDisk() const {
   const DiskWatchStatistics disk = disk_->statistics();
-  if (disk.waiting == 0) return Status::Ok();
-  return DEUT_ERROR(kUnavailable, "the data component's disk hangs: ", disk.waiting, " operations, the oldest for ",
-                    duration_cast<milliseconds>(disk.oldest).count(), " ms");
+  if (disk.slow_in_flight == 0) return Status::Ok();
+  return DEUT_ERROR(kUnavailable, "the data component's disk hangs: ", disk.slow_in_flight,
+                    " operations, the oldest for ", duration_cast<milliseconds>(disk.oldest_age).count(), " ms");
 }
 
 Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Deadline /*deadline*/) {
@@ -495,11 +495,11 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
   add("stable_commit_lsn", operations_->stable().commit.value);
   const DiskWatchStatistics disk = disk_->statistics();
   // A caller that examines a hanging disk must not wait for it.
-  add("free_bytes", disk.waiting == 0 ? FreeBytes() : free_bytes_.load(std::memory_order_relaxed));
+  add("free_bytes", disk.slow_in_flight == 0 ? FreeBytes() : free_bytes_.load(std::memory_order_relaxed));
   add("recovering", 0);
   add("disk_slow_operations", disk.slow_operations);
-  add("disk_waiting_operations", disk.waiting);
-  add("disk_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(disk.oldest).count()));
+  add("disk_waiting_operations", disk.slow_in_flight);
+  add("disk_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(disk.oldest_age).count()));
   add("checkpoint_failing", checkpoints_.last_status().ok() ? 0 : 1);
   operations_->AppendCounters(&counters);
   return counters;

@@ -20,7 +20,7 @@ constexpr Duration kOpen = milliseconds(1);
 // again.
 class Held {
  public:
-  Held(const char* name, bool always) : slot_(testing::FlightSlotOf(name)), always_(always) {}
+  Held(const char* name, bool always) : slot_(testing::FindOrAddFlightSlot(name)), always_(always) {}
   ~Held() { slot_.hold.store(FlightHold::kNowhere); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;

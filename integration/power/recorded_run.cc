@@ -41,14 +41,14 @@ std::string RecordedRun::Record() {
     points_.push_back({.operation = operation,
                        .moment = RealRuntime().Now().time_since_epoch().count(),
                        .disk = copy_after_crash(Mix64(options_.seed * 1'000'003 + operation)),
-                       .flights = testing::FlightsHere()});
+                       .flights = testing::InFlightCounts()});
   });
-  const Counts before = ByName(testing::FlightsHere());
+  const Counts before = ByName(testing::InFlightCounts());
   uint32_t rounds = 0;
   const auto more = [&] {
     if (++rounds == kMaxRounds) return false;
     bool enough = disk.counts().changing / options_.every >= options_.min_points;
-    const Counts now = ByName(testing::FlightsHere());
+    const Counts now = ByName(testing::InFlightCounts());
     for (const auto& [name, times] : options_.min_times) {
       const auto then = before.find(name), at = now.find(name);
       const uint64_t begun = (at == now.end() ? 0 : at->second.begun) - (then == before.end() ? 0 : then->second.begun);

@@ -72,9 +72,9 @@ TEST_F(SupervisionTest, SignalsThatAskForNothingDoNotEndADaemon) {
     daemon->Signal(SIGHUP);
     ASSERT_NO_FATAL_FAILURE(Await(*daemon, "SIGHUP: the log is standard error"));
     daemon->Signal(SIGUSR1);
-    ASSERT_NO_FATAL_FAILURE(Await(*daemon, "takes no notice of signal 10 (SIGUSR1)"));
+    ASSERT_NO_FATAL_FAILURE(Await(*daemon, "ignores signal 10 (SIGUSR1)"));
     daemon->Signal(SIGUSR2);
-    ASSERT_NO_FATAL_FAILURE(Await(*daemon, "takes no notice of signal 12 (SIGUSR2)"));
+    ASSERT_NO_FATAL_FAILURE(Await(*daemon, "ignores signal 12 (SIGUSR2)"));
     daemon->Signal(SIGPIPE);
     daemon->Signal(SIGXFSZ);
     // The daemon handles this signal after the ones before it.

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
-#include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/recorded_log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/data_component.h"
@@ -582,19 +582,19 @@ TEST_F(DcLinkTest, X7ClaimedCommitsCountBeforeTheyAreAppended) {
 }
 
 TEST_F(DcLinkTest, X7AFullDcLeavesALineWithItsBytesAndOneWhenItIsOver) {
-  const RecordedLines lines;
+  const testing::RecordedLog lines;
   h_.link_options.reserve_bytes = 1 << 20;
   Begin();
   h_.dc.set_free_bytes(1000);
   h_.CommitAndApply({{"a", "1"}});
   EXPECT_FALSE(h_.link->HasSpace(1));
   EXPECT_TRUE(Eventually([&] {
-    return lines.Have("disk: puts are refused, ", " has 1000 bytes free, of which 1048576 are kept");
+    return lines.HasLineWith("disk: puts are refused, ", " has 1000 bytes free, of which 1048576 are kept");
   })) << ::testing::PrintToString(lines.lines());
   h_.dc.set_free_bytes(4 << 20);
   EXPECT_TRUE(Eventually([&] {
     (void)h_.link->HasSpace(1);  // a client keeps asking
-    return lines.Have("disk: ", " has 4194304 bytes free again, after ");
+    return lines.HasLineWith("disk: ", " has 4194304 bytes free again, after ");
   })) << ::testing::PrintToString(lines.lines());
 }
 

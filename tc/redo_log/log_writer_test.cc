@@ -13,8 +13,8 @@
 #include "common/base/status.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
-#include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/recorded_log.h"
 #include "tc/redo_log/controlled_storage.h"
 #include "tc/redo_log/log_test_util.h"
 #include "tc/redo_log/redo_log.h"
@@ -157,15 +157,15 @@ TEST_F(LogWriterTest, AStuckDeviceIsAFailure) {
 }
 
 TEST_F(LogWriterTest, ASlowWriteIsToldWithItsBytesWhenItBeginsAndEnds) {
-  RecordedLines lines;
+  testing::RecordedLog lines;
   options_.slow_after = milliseconds(20);
   Open();
   storage_.Hold(true);
   const AppendResult commit = CommitSubmitted(1);
-  Until([&] { return lines.Have("bytes at offset", "has not come back for"); });
+  Until([&] { return lines.HasLineWith("bytes at offset", "has not come back for"); });
   storage_.Hold(false);
   EXPECT_TRUE(log_->WaitDurable(commit.lsn, kNoDeadline).ok());
-  Until([&] { return lines.Have("bytes at offset", "has come back after"); });
+  Until([&] { return lines.HasLineWith("bytes at offset", "has come back after"); });
 }
 
 TEST_F(LogWriterTest, WaitsKeepTheirDeadlines) {

@@ -14,8 +14,8 @@
 #include "common/io/aligned_buffer.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
-#include "common/observe/recorded_lines.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/recorded_log.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
 
@@ -146,16 +146,16 @@ TEST_F(SegmentSetTest, SegmentsBelowTheRedoStartAreTrimmedOldestFirst) {
 }
 
 TEST_F(SegmentSetTest, AFullDiskIsWaitedFor) {
-  RecordedLines lines;
+  testing::RecordedLog lines;
   disk_.SetFreeBytes(kBytes);
   segments_->Start();
   Until([&] { return segments_->spare_count() == 1 && segments_->disk_full(); });
   EXPECT_EQ(Files().size(), 1u);  // no incomplete file is left
-  Until([&] { return lines.Have("no room for a segment of the redo log", " bytes are left in segments"); });
+  Until([&] { return lines.HasLineWith("no room for a segment of the redo log", " bytes are left in segments"); });
   disk_.SetFreeBytes(10 * kBytes);
   Until([&] { return segments_->spare_count() == 2; });
   Until([&] { return !segments_->disk_full(); });
-  Until([&] { return lines.Have("has its spare segments again", "ms"); });
+  Until([&] { return lines.HasLineWith("has its spare segments again", "ms"); });
   EXPECT_FALSE(failed_.load());
 }
 

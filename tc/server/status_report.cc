@@ -98,8 +98,8 @@ std::vector<CounterValue> ReportTc(const Engine& engine, const DcLinkStatus& lin
     add("versions.failed_spill_merges", engine.spilled->failed_merges());
   }
   add("versions.spill_slow_operations", spill_disk.slow_operations);
-  add("versions.spill_waiting_operations", spill_disk.waiting);
-  add("versions.spill_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(spill_disk.oldest).count()));
+  add("versions.spill_waiting_operations", spill_disk.slow_in_flight);
+  add("versions.spill_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(spill_disk.oldest_age).count()));
   add("reads.spilled", engine.counters.spilled_reads.load(std::memory_order_relaxed));
   add("versions.budget_bytes", engine.version_budget_bytes);
   add("collector.waiting_transactions", engine.collector.uncollected());

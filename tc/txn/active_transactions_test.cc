@@ -194,7 +194,7 @@ TEST_F(ActiveTransactionsTest, S2TheFloorNeverPassesAnOpenTransactionsFirstRecor
   active->End(c.slot);
 }
 
-TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreTriedAgain) {
+TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreRetried) {
   int lost = 0;
   testing::SetCasHandler([&](std::string_view name) { return name == "active.claim.cas" && lost++ == 0; });
   const auto begun = Begin();
