@@ -8,9 +8,9 @@
 
 namespace deut {
 
-void ApplyLogHandler::Want(const DataComponentHost& host, const Request& request) {
+void ApplyLogHandler::RequestNextCall(const DataComponentHost& host, const Request& request) {
   auto* const call = new ApplyLogHandler(host, request);
-  request(&call->context(), call->stream(), call->taken());
+  request(&call->context(), call->stream(), call->accepted());
 }
 
 ApplyLogHandler::ApplyLogHandler(const DataComponentHost& host, const Request& request)
@@ -21,8 +21,8 @@ ApplyLogHandler::ApplyLogHandler(const DataComponentHost& host, const Request& r
       mutex_(host.runtime),
       hang_up_watch_(host.writes, [this] { context().TryCancel(); }) {}
 
-void ApplyLogHandler::OnTaken() {
-  Want(host_, request_);
+void ApplyLogHandler::OnAccepted() {
+  RequestNextCall(host_, request_);
   if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
   StartRead();
 }

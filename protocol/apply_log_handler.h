@@ -39,7 +39,7 @@ class ApplyLogHandler final : public RpcCall<wire::ApplyLogAnswer, wire::ApplyLo
   using Request = std::function<void(grpc::ServerContext* context,
                                      grpc::ServerAsyncReaderWriter<wire::ApplyLogAnswer, wire::ApplyLogRequest>* stream,
                                      void* tag)>;
-  static void Want(const DataComponentHost& host, const Request& request);
+  static void RequestNextCall(const DataComponentHost& host, const Request& request);
 
  private:
   // Batches with at least this many bytes of entries take long enough that other streams should not wait for them.
@@ -48,7 +48,7 @@ class ApplyLogHandler final : public RpcCall<wire::ApplyLogAnswer, wire::ApplyLo
   ApplyLogHandler(const DataComponentHost& host, const Request& request);
   ~ApplyLogHandler() override = default;
 
-  void OnTaken() override;
+  void OnAccepted() override;
   void OnRead(bool ok) override;
   void OnWritten(bool ok) override;
   void OnAck(const ApplyAck& ack) override;

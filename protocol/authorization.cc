@@ -140,7 +140,7 @@ Result<std::vector<Grant>> Authorizer::ParseRights(const std::string& path, std:
   return grants;
 }
 
-bool Authorizer::GivesAllOf(const Authorizer& other) const {
+bool Authorizer::Covers(const Authorizer& other) const {
   return std::ranges::all_of(other.grants_,
                              [&](const Grant& grant) { return std::ranges::find(grants_, grant) != grants_.end(); });
 }

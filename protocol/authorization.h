@@ -76,7 +76,7 @@ class Authorizer {
 
   bool empty() const { return grants_.empty(); }
   // Whether it has each grant of `other`. (A grant that a wider one covers counts as missing.)
-  bool GivesAllOf(const Authorizer& other) const;
+  bool Covers(const Authorizer& other) const;
   Principal Find(const std::vector<std::string>& names) const;
 
   // `path` is the call's path, such as "/deut.wire.TransactionService/Session". PERMISSION_DENIED, "certificate
@@ -107,7 +107,7 @@ class AccessControl {
   uint64_t losses() const { return losses_.load(std::memory_order_acquire); }
   void Replace(Authorizer next) {
     const MutexLock lock(mutex_);
-    if (!next.GivesAllOf(*current_)) losses_.fetch_add(1, std::memory_order_release);
+    if (!next.Covers(*current_)) losses_.fetch_add(1, std::memory_order_release);
     current_ = std::make_shared<const Authorizer>(std::move(next));
     generation_.fetch_add(1, std::memory_order_release);
   }

@@ -26,9 +26,9 @@ namespace {
 // Two, so that one thread closes refused connections while the other one admits.
 constexpr size_t kAcceptingThreads = 2;
 // After this many connections, a thread goes on to its next listening socket.
-constexpr int kMostInARow = 64;
+constexpr int kMaxAcceptsPerListener = 64;
 constexpr Duration kPauseAfterFailure = milliseconds(10);
-constexpr int kMostEvents = 64;
+constexpr int kMaxEvents = 64;
 
 Status Failed(const char* what) {
   return DEUT_ERROR(kIoError, "cannot accept connections: ", what, ": ", std::generic_category().message(errno));
@@ -121,9 +121,9 @@ ConnectionAcceptor::~ConnectionAcceptor() {
 
 void ConnectionAcceptor::Accept(int poll) {
   LowerThreadPriority();
-  epoll_event events[kMostEvents];
+  epoll_event events[kMaxEvents];
   while (!stopping()) {
-    const int count = epoll_wait(poll, events, kMostEvents, -1);
+    const int count = epoll_wait(poll, events, kMaxEvents, -1);
     for (int i = 0; i < count && !stopping(); ++i) {
       if (events[i].data.fd != stop_accepting_.get()) AcceptAll(events[i].data.fd);
     }
@@ -131,7 +131,7 @@ void ConnectionAcceptor::Accept(int poll) {
 }
 
 void ConnectionAcceptor::AcceptAll(int listener) {
-  for (int i = 0; i < kMostInARow && !stopping(); ++i) {
+  for (int i = 0; i < kMaxAcceptsPerListener && !stopping(); ++i) {
     sockaddr_storage name{};
     socklen_t bytes = sizeof(name);
     Descriptor socket(accept4(listener, reinterpret_cast<sockaddr*>(&name), &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -164,7 +164,7 @@ void ConnectionAcceptor::Admit(Descriptor socket, const PeerKey& peer) {
   Descriptor watched(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
   if (!watched.valid()) {
     table_.Withdraw(peer);
-    refused_for_want_.fetch_add(1, std::memory_order_relaxed);
+    refused_no_descriptor_.fetch_add(1, std::memory_order_relaxed);
     OnFailure(-1, errno);
     return;
   }
@@ -179,16 +179,16 @@ void ConnectionAcceptor::Admit(Descriptor socket, const PeerKey& peer) {
     shutdown(number, SHUT_RDWR);
     pace_->Withdraw(number);
     table_.Remove(number);
-    refused_for_want_.fetch_add(1, std::memory_order_relaxed);
+    refused_no_descriptor_.fetch_add(1, std::memory_order_relaxed);
     OnFailure(-1, error);
   }
 }
 
 void ConnectionAcceptor::HandOverAll() {
   LowerThreadPriority();
-  while (std::optional<HandshakePace::Next> next = pace_->Take()) {
+  while (std::optional<HandshakePace::Next> next = pace_->AwaitNext()) {
     accepted_.fetch_add(1, std::memory_order_relaxed);
-    hand_over_(std::move(next->socket), std::move(next->turn));
+    hand_over_(std::move(next->socket), std::move(next->slot));
   }
 }
 
@@ -210,7 +210,7 @@ bool ConnectionAcceptor::RefuseOne(int listener) {
   reserve_.Reset();
   Descriptor refused(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   const bool done = refused.valid();
-  if (done) refused_for_want_.fetch_add(1, std::memory_order_relaxed);
+  if (done) refused_no_descriptor_.fetch_add(1, std::memory_order_relaxed);
   refused.Reset();
   // Another thread may have taken the descriptor meanwhile. Then there is no reserve until the next failure.
   reserve_ = OpenReserve();
@@ -225,9 +225,9 @@ void ConnectionAcceptor::Pause(Duration pause) {
 
 void ConnectionAcceptor::Watch() {
   LowerThreadPriority();
-  epoll_event events[kMostEvents];
+  epoll_event events[kMaxEvents];
   for (;;) {
-    const int count = epoll_wait(watch_poll_.get(), events, kMostEvents, -1);
+    const int count = epoll_wait(watch_poll_.get(), events, kMaxEvents, -1);
     for (int i = 0; i < count; ++i) {
       const int descriptor = events[i].data.fd;
       if (descriptor == stop_watching_.get()) return;
@@ -247,7 +247,7 @@ ConnectionCounts ConnectionAcceptor::counts() const {
           .waiting = pace_->waiting(),
           .refused = refused_.load(std::memory_order_relaxed),
           .refused_of_peer = refused_of_peer_.load(std::memory_order_relaxed),
-          .refused_for_want = refused_for_want_.load(std::memory_order_relaxed),
+          .refused_no_descriptor = refused_no_descriptor_.load(std::memory_order_relaxed),
           .silent = silent_.load(std::memory_order_relaxed),
           .errors = errors_.load(std::memory_order_relaxed)};
 }

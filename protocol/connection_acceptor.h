@@ -35,21 +35,21 @@ namespace deut {
 constexpr size_t kDescriptorsPerConnection = 2;
 
 struct ConnectionCounts {
-  uint64_t accepted = 0;          // handed to gRPC so far
-  uint64_t open = 0;              // open now, including those that wait
-  uint64_t waiting = 0;           // wait to be handed to gRPC
-  uint64_t refused = 0;           // closed at once because of --max_connections
-  uint64_t refused_of_peer = 0;   // closed at once because of --max_connections_per_peer
-  uint64_t refused_for_want = 0;  // closed at once because there was no descriptor
-  uint64_t silent = 0;            // shut down because the table was almost full and the peer had sent nothing
-  uint64_t errors = 0;            // failed calls of accept
+  uint64_t accepted = 0;               // handed to gRPC so far
+  uint64_t open = 0;                   // open now, including those that wait
+  uint64_t waiting = 0;                // wait to be handed to gRPC
+  uint64_t refused = 0;                // closed at once because of --max_connections
+  uint64_t refused_of_peer = 0;        // closed at once because of --max_connections_per_peer
+  uint64_t refused_no_descriptor = 0;  // closed at once because there was no descriptor
+  uint64_t silent = 0;                 // shut down because the table was almost full and the peer had sent nothing
+  uint64_t errors = 0;                 // failed calls of accept
 };
 
 class ConnectionAcceptor {
  public:
-  // Takes over a connected, non-blocking socket. The handshake counts as in flight while `turn` exists. Only one thread
+  // Takes over a connected, non-blocking socket. The handshake counts as in flight while `slot` exists. Only one thread
   // calls it.
-  using HandOver = std::function<void(Descriptor socket, std::shared_ptr<HandshakePace::Turn> turn)>;
+  using HandOver = std::function<void(Descriptor socket, std::shared_ptr<HandshakePace::Slot> slot)>;
 
   // Listens, but accepts nothing before Start. The errors are those of ListeningSockets.
   static Result<std::unique_ptr<ConnectionAcceptor>> Create(Runtime& runtime, const Address& address,
@@ -93,7 +93,8 @@ class ConnectionAcceptor {
   Mutex reserve_mutex_;
   Descriptor reserve_ DEUT_GUARDED_BY(reserve_mutex_);
   std::atomic<uint32_t> stopping_{0};
-  std::atomic<uint64_t> accepted_{0}, refused_{0}, refused_of_peer_{0}, refused_for_want_{0}, silent_{0}, errors_{0};
+  std::atomic<uint64_t> accepted_{0}, refused_{0}, refused_of_peer_{0}, refused_no_descriptor_{0}, silent_{0},
+      errors_{0};
   LogPace refusal_pace_{seconds(1)}, error_pace_{seconds(1)};
   std::vector<std::unique_ptr<Thread>> accepting_;
   std::unique_ptr<Thread> handing_over_;

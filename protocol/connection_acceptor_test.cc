@@ -29,7 +29,7 @@ class ConnectionAcceptorTest : public ::testing::Test {
     auto acceptor = ConnectionAcceptor::Create(RealRuntime(), *Address::Parse("--listen", "127.0.0.1:0"), limits);
     ASSERT_TRUE(acceptor.ok()) << acceptor.status().ToString();
     acceptor_ = std::move(*acceptor);
-    acceptor_->Start([this](Descriptor socket, std::shared_ptr<HandshakePace::Turn>) {
+    acceptor_->Start([this](Descriptor socket, std::shared_ptr<HandshakePace::Slot>) {
       const MutexLock lock(mutex_);
       sockets_.push_back(std::move(socket));
     });
@@ -111,7 +111,7 @@ TEST_F(ConnectionAcceptorTest, WhenAlmostFullTheOldestSilentConnectionsGo) {
   const Descriptor late = Connect();
   EXPECT_TRUE(testing::EndsWithin(silent.front(), seconds(10)));
   // The acceptor counts them after it has shut them down, so their peers may see the end first.
-  EXPECT_TRUE(Eventually([&] { return acceptor_->counts().silent == ConnectionTable::kMostShutDown; }))
+  EXPECT_TRUE(Eventually([&] { return acceptor_->counts().silent == ConnectionTable::kMaxShutDownPerCall; }))
       << acceptor_->counts().silent;
   for (const Descriptor& each : talking) EXPECT_FALSE(testing::EndsWithin(each, milliseconds(20)));
 }
@@ -140,7 +140,7 @@ TEST_F(ConnectionAcceptorTest, WithoutDescriptorsConnectionsAreClosedAndTheNextO
     ASSERT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
     EXPECT_TRUE(testing::EndsWithin(client, seconds(10)));
   }
-  EXPECT_GE(acceptor_->counts().refused_for_want, 3u);
+  EXPECT_GE(acceptor_->counts().refused_no_descriptor, 3u);
   EXPECT_EQ(log_.Count("accepting a connection: Too many open files"), 1u) << log_.text();
   taken.clear();
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);

@@ -15,7 +15,7 @@ namespace {
 // The table is almost full when less than this part of it is free.
 constexpr size_t kFreePart = 8;
 // The most connections that one call looks at.
-constexpr size_t kMostLooks = 64;
+constexpr size_t kMaxExamined = 64;
 
 // Whether the peer has sent no byte. False also if the system does not know, as for a Unix socket.
 bool HasSentNothing(int descriptor) {
@@ -62,9 +62,9 @@ int ConnectionTable::Add(const PeerKey& peer, Descriptor watched) {
   const MutexLock lock(mutex_);
   const uint64_t unique = ++last_number_;
   if (peer.counted) {
-    const Young newest{.watched = number, .number = unique, .since = runtime_.Now()};
-    AddYoungLocked(&young_, newest);
-    AddYoungLocked(&peers_[peer].young, newest);
+    const UnprovenConnection newest{.watched = number, .number = unique, .since = runtime_.Now()};
+    AddUnprovenLocked(&unproven_, newest);
+    AddUnprovenLocked(&peers_[peer].unproven, newest);
   }
   connections_[number] = Connection{.peer = peer, .number = unique, .watched = std::move(watched)};
   return number;
@@ -72,7 +72,7 @@ int ConnectionTable::Add(const PeerKey& peer, Descriptor watched) {
 
 // Up to two entries leave for each that is added, so the list stays short. Only a silent connection in front stops that, until its handshake times
 // out.
-void ConnectionTable::AddYoungLocked(YoungList* list, const Young& newest) {
+void ConnectionTable::AddUnprovenLocked(UnprovenList* list, const UnprovenConnection& newest) {
   for (int i = 0; i < 2 && !list->empty() && list->front().since <= newest.since - kSilentGrace; ++i) {
     if (IsSilentLocked(list->front())) break;
     list->pop_front();
@@ -80,9 +80,9 @@ void ConnectionTable::AddYoungLocked(YoungList* list, const Young& newest) {
   list->push_back(newest);
 }
 
-bool ConnectionTable::IsSilentLocked(const Young& young) const {
-  const auto found = connections_.find(young.watched);
-  return found != connections_.end() && found->second.number == young.number && HasSentNothing(young.watched);
+bool ConnectionTable::IsSilentLocked(const UnprovenConnection& unproven) const {
+  const auto found = connections_.find(unproven.watched);
+  return found != connections_.end() && found->second.number == unproven.number && HasSentNothing(unproven.watched);
 }
 
 bool ConnectionTable::Remove(int watched) {
@@ -99,17 +99,17 @@ bool ConnectionTable::Remove(int watched) {
 size_t ConnectionTable::ShutDownSilent(const PeerKey& arriving) {
   const MutexLock lock(mutex_);
   const auto is_almost_full = [](size_t count, size_t limit) { return count + limit / kFreePart >= limit; };
-  if (is_almost_full(open_, limits_.max_connections)) return ShutDownSilentLocked(&young_);
+  if (is_almost_full(open_, limits_.max_connections)) return ShutDownSilentLocked(&unproven_);
   const auto peer = peers_.find(arriving);
   if (peer == peers_.end() || !is_almost_full(peer->second.open, limits_.max_connections_per_peer)) return 0;
-  return ShutDownSilentLocked(&peer->second.young);
+  return ShutDownSilentLocked(&peer->second.unproven);
 }
 
-size_t ConnectionTable::ShutDownSilentLocked(YoungList* list) {
+size_t ConnectionTable::ShutDownSilentLocked(UnprovenList* list) {
   const MonotonicTime before = runtime_.Now() - kSilentGrace;
   size_t shut_down = 0;
-  for (size_t looks = 0; looks < kMostLooks && shut_down < kMostShutDown && !list->empty(); ++looks) {
-    const Young& oldest = list->front();
+  for (size_t looks = 0; looks < kMaxExamined && shut_down < kMaxShutDownPerCall && !list->empty(); ++looks) {
+    const UnprovenConnection& oldest = list->front();
     if (oldest.since > before) break;
     if (IsSilentLocked(oldest)) {
       shutdown(oldest.watched, SHUT_RDWR);

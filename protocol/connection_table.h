@@ -42,7 +42,7 @@ class ConnectionTable {
   // The connection has ended. Closes the duplicate. False if the number is unknown.
   bool Remove(int watched);
 
-  // Makes room for a connection of `arriving`: shuts down up to kMostShutDown of the oldest silent connections, as described above. Returns their
+  // Makes room for a connection of `arriving`: shuts down up to kMaxShutDownPerCall of the oldest silent connections, as described above. Returns their
   // number.
   size_t ShutDownSilent(const PeerKey& arriving);
 
@@ -54,7 +54,7 @@ class ConnectionTable {
 
   // A connection is called silent only when it is older than this.
   static constexpr Duration kSilentGrace = seconds(1);
-  static constexpr size_t kMostShutDown = 4;
+  static constexpr size_t kMaxShutDownPerCall = 4;
 
  private:
   struct Connection {
@@ -62,21 +62,21 @@ class ConnectionTable {
     uint64_t number = 0;
     Descriptor watched;
   };
-  struct Young {
+  struct UnprovenConnection {
     int watched;
     uint64_t number;
     MonotonicTime since;
   };
   // Connections that are not known to have sent anything, oldest first. Some of them may have ended.
-  using YoungList = std::deque<Young>;
-  struct OfPeer {
+  using UnprovenList = std::deque<UnprovenConnection>;
+  struct PeerConnections {
     size_t open = 0;
-    YoungList young;
+    UnprovenList unproven;
   };
-  bool IsSilentLocked(const Young& young) const DEUT_REQUIRES(mutex_);
+  bool IsSilentLocked(const UnprovenConnection& unproven) const DEUT_REQUIRES(mutex_);
   // Appends the newest connection, and removes up to two from the front that have sent something or have ended.
-  void AddYoungLocked(YoungList* list, const Young& newest) DEUT_REQUIRES(mutex_);
-  size_t ShutDownSilentLocked(YoungList* list) DEUT_REQUIRES(mutex_);
+  void AddUnprovenLocked(UnprovenList* list, const UnprovenConnection& newest) DEUT_REQUIRES(mutex_);
+  size_t ShutDownSilentLocked(UnprovenList* list) DEUT_REQUIRES(mutex_);
   void WithdrawLocked(const PeerKey& peer) DEUT_REQUIRES(mutex_);
 
   Runtime& runtime_;
@@ -84,9 +84,9 @@ class ConnectionTable {
   mutable Mutex mutex_;
   size_t open_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t last_number_ DEUT_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<PeerKey, OfPeer> peers_ DEUT_GUARDED_BY(mutex_);
+  absl::flat_hash_map<PeerKey, PeerConnections> peers_ DEUT_GUARDED_BY(mutex_);
   absl::flat_hash_map<int, Connection> connections_ DEUT_GUARDED_BY(mutex_);
-  YoungList young_ DEUT_GUARDED_BY(mutex_);  // young connections of all peers
+  UnprovenList unproven_ DEUT_GUARDED_BY(mutex_);  // unproven connections of all peers
 };
 
 }  // namespace deut

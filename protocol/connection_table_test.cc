@@ -103,7 +103,7 @@ class SilentConnectionsTest : public ::testing::Test {
 // The peer that arrives decides which connections make way. One of many peers was looked at, in the order of their hashes; when that one was near
 // its cap, the oldest silent connections of all peers were shut down.
 TEST_F(SilentConnectionsTest, APeerNearItsCapMakesWayForItselfAlone) {
-  constexpr size_t kOthers = 100, kOfPeer = 16, kMost = ConnectionTable::kMostShutDown;
+  constexpr size_t kOthers = 100, kOfPeer = 16, kMost = ConnectionTable::kMaxShutDownPerCall;
   ConnectionTable table(runtime_, {.max_connections = 1000, .max_connections_per_peer = kOfPeer});
   for (size_t i = 0; i < kOthers; ++i) AddSilent(table, Peer("198.51.100." + std::to_string(i)));
   for (size_t i = 0; i < kOfPeer; ++i) AddSilent(table, Peer("192.0.2.1"));
@@ -124,8 +124,8 @@ TEST_F(SilentConnectionsTest, WhenTheTableIsAlmostFullTheOldestOfAllMakeWay) {
   ConnectionTable table(runtime_, {.max_connections = 8, .max_connections_per_peer = 8});
   for (int i = 0; i < 8; ++i) AddSilent(table, Peer("198.51.100." + std::to_string(i)));
   PassGrace();
-  EXPECT_EQ(table.ShutDownSilent(Peer("203.0.113.1")), ConnectionTable::kMostShutDown);
-  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(IsOpen(i), i >= ConnectionTable::kMostShutDown) << i;
+  EXPECT_EQ(table.ShutDownSilent(Peer("203.0.113.1")), ConnectionTable::kMaxShutDownPerCall);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(IsOpen(i), i >= ConnectionTable::kMaxShutDownPerCall) << i;
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ Status OperationFromWire(const wire::Operation& operation, Operation* out) {
   out->limit_bytes = operation.limit_bytes();
   out->for_update = operation.for_update();
   out->scan_sequence = operation.scan_sequence();
-  out->ahead = operation.ahead();
+  out->prefetch = operation.ahead();
   out->expected = operation.expected();
   out->expect_absent = operation.expect_absent();
   const bool stamped = operation.kind() == wire::STAMPED_PUT || operation.kind() == wire::STAMPED_INSERT;
@@ -304,7 +304,7 @@ void ToWire(const Operation& operation, wire::Operation* out) {
   out->set_limit_bytes(operation.limit_bytes);
   out->set_for_update(operation.for_update);
   out->set_scan_sequence(operation.scan_sequence);
-  out->set_ahead(operation.ahead);
+  out->set_ahead(operation.prefetch);
 }
 
 Status FromWire(const google::protobuf::RepeatedPtrField<wire::Operation>& operations, std::vector<Operation>* out) {

@@ -74,7 +74,7 @@ TEST(ConvertTransactionServiceTest, OperationsTravel) {
        .limit_bytes = 4,
        .for_update = true,
        .scan_sequence = 7,
-       .ahead = true},
+       .prefetch = true},
       {.kind = OperationKind::kAdd, .table = TableId(3), .key = "a", .value = "12345678"},
       {.kind = OperationKind::kMin, .table = TableId(3), .key = "a", .value = "12345678"},
       {.kind = OperationKind::kMax, .table = TableId(3), .key = "a", .value = "12345678"},
@@ -120,7 +120,7 @@ TEST(ConvertTransactionServiceTest, OperationsTravel) {
   EXPECT_EQ(back[5].limit_bytes, 4u);
   EXPECT_TRUE(back[5].for_update);
   EXPECT_EQ(back[5].scan_sequence, 7u);
-  EXPECT_TRUE(back[5].ahead);
+  EXPECT_TRUE(back[5].prefetch);
   EXPECT_FALSE(Writes(OperationKind::kGet));
   EXPECT_FALSE(Writes(OperationKind::kScan));
   EXPECT_TRUE(Writes(OperationKind::kRemove));

@@ -63,7 +63,7 @@ Result<std::unique_ptr<DaemonTls>> DaemonTls::Load(Runtime& runtime, const Daemo
   }
   std::unique_ptr<DaemonTls> tls(new DaemonTls(options, storage));
   // The signature comes before the files are read, so a file that changes meanwhile is read again.
-  tls->taken_ = tls->seen_ = tls->Signature();
+  tls->loaded_signature_ = tls->seen_signature_ = tls->Signature();
   DEUT_ASSIGN_OR_RETURN(std::shared_ptr<const TlsIdentity> identity, LoadTls(options.files, storage));
   DEUT_ASSIGN_OR_RETURN(Authorizer rights, LoadRights(options, storage));
   DEUT_ASSIGN_OR_RETURN(tls->keys_, TlsKeys::Create(runtime, std::move(identity)));
@@ -87,15 +87,16 @@ std::string DaemonTls::Signature() const {
 }
 
 Status DaemonTls::Reload() {
-  seen_ = Signature();
-  const Status status = TakeUp();
+  seen_signature_ = Signature();
+  const Status status = ReplaceAll();
   // Wrong content stays wrong until the files change. Any other error may pass, such as a shortage of descriptors, so
   // the next look retries.
-  if (status.ok() || status == ErrorCode::kInvalidArgument || status == ErrorCode::kNotFound) taken_ = seen_;
+  if (status.ok() || status == ErrorCode::kInvalidArgument || status == ErrorCode::kNotFound)
+    loaded_signature_ = seen_signature_;
   return status;
 }
 
-Status DaemonTls::TakeUp() {
+Status DaemonTls::ReplaceAll() {
   DEUT_ASSIGN_OR_RETURN(std::shared_ptr<const TlsIdentity> identity, LoadTls(options_.files, storage_));
   DEUT_ASSIGN_OR_RETURN(Authorizer rights, LoadRights(options_, storage_));
   DEUT_RETURN_IF_ERROR(keys_->Replace(std::move(identity)));
@@ -105,8 +106,8 @@ Status DaemonTls::TakeUp() {
 
 Status DaemonTls::LookForChanges(bool* reloaded) {
   *reloaded = false;
-  const std::string before = std::exchange(seen_, Signature());
-  if (seen_ == taken_ || seen_ != before) return Status::Ok();
+  const std::string before = std::exchange(seen_signature_, Signature());
+  if (seen_signature_ == loaded_signature_ || seen_signature_ != before) return Status::Ok();
   const Status status = Reload();
   *reloaded = status.ok();
   const std::string reported = std::exchange(reported_, status.ok() ? std::string() : status.ToString());

@@ -52,7 +52,7 @@ class DaemonTls {
 
  private:
   DaemonTls(DaemonTlsOptions options, Storage& storage) : options_(std::move(options)), storage_(storage) {}
-  Status TakeUp();
+  Status ReplaceAll();
   // Identifies the present state of all files; it changes when one of them does.
   std::string Signature() const;
 
@@ -60,8 +60,8 @@ class DaemonTls {
   Storage& storage_;
   std::shared_ptr<TlsKeys> keys_;
   std::shared_ptr<AccessControl> access_;
-  std::string taken_;  // the signature of the files last loaded, or refused for their content
-  std::string seen_;
+  std::string loaded_signature_;  // the signature of the files last loaded, or refused for their content
+  std::string seen_signature_;
   std::string reported_;  // the last error that LookForChanges returned
 };
 

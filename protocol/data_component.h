@@ -160,7 +160,7 @@ struct DataRequest {
   std::string covered;
   Event done;
   // A direct read (DirectReads) has just missed in memory, so the DC need not look there first.
-  bool on_disk = false;
+  bool missed_in_memory = false;
   // Optional. A server answers its peer from the listener, out of order, so that no thread waits for each request.
   DataRequestListener* listener = nullptr;
 
@@ -183,7 +183,7 @@ class DirectReads {
   virtual ~DirectReads() = default;
   enum class Answered : uint8_t {
     kAll,   // each request has its status and its answer, as after Submit
-    kSome,  // requests whose `on_disk` is false are answered; the caller submits the others
+    kSome,  // requests whose `missed_in_memory` is false are answered; the caller submits the others
     kNone,  // nothing happened: the DC no longer obeys the sender, or the incarnation has ended
   };
   // Neither reads nor writes the requests' `sender`, `answered_by`, `done` and `listener`. Several point reads in one

@@ -11,9 +11,9 @@
 
 namespace deut {
 
-void DataStreamHandler::Want(const DataComponentHost& host, const Request& request) {
+void DataStreamHandler::RequestNextCall(const DataComponentHost& host, const Request& request) {
   auto* const call = new DataStreamHandler(host, request);
-  request(&call->context(), call->stream(), call->taken());
+  request(&call->context(), call->stream(), call->accepted());
 }
 
 DataStreamHandler::DataStreamHandler(const DataComponentHost& host, const Request& request)
@@ -23,8 +23,8 @@ DataStreamHandler::DataStreamHandler(const DataComponentHost& host, const Reques
       queue_(host.runtime, std::max(host.data_requests, kGroup)),
       batches_mutex_(host.runtime) {}
 
-void DataStreamHandler::OnTaken() {
-  Want(host_, request_);
+void DataStreamHandler::OnAccepted() {
+  RequestNextCall(host_, request_);
   if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
   Retain();
   StartRead();
@@ -34,11 +34,11 @@ void DataStreamHandler::OnRead(bool ok) {
   if (!ok) return Over(Status::Ok());
   const Status valid = CheckFigure("items", incoming().items_size(), 1, kMaxRequestsPerMessage);
   if (!valid.ok()) return Over(valid);
-  TakeMessage();
+  StoreMessage();
   Work();
 }
 
-void DataStreamHandler::TakeMessage() {
+void DataStreamHandler::StoreMessage() {
   MutexLock lock(batches_mutex_);
   if (free_.empty()) free_.push_back(std::make_unique<Batch>());
   used_.push_back(std::move(free_.back()));
@@ -54,7 +54,7 @@ void DataStreamHandler::TakeMessage() {
 void DataStreamHandler::Work() {
   const MonotonicTime begin = runtime_.Now();
   const int64_t scans = ScansLeft();
-  if (scan_takes_ * scans > kSomeTime) executor().BeforeLong();
+  if (average_scan_time_ * scans > kShareEventLoopAfter) executor().BeforeLongEvent();
   Submitted submitted = Submitted::kAll;
   {
     const std::function<void()> hook = [this] { executor().BeforeBlocking(); };
@@ -65,7 +65,7 @@ void DataStreamHandler::Work() {
   if (submitted == Submitted::kParked) return;
   if (submitted == Submitted::kClosed) return Over(Status::Ok());
   if (queue_.StartWriting(&answered_)) StartMessages();
-  if (scans != 0) scan_takes_ = (3 * scan_takes_ + (runtime_.Now() - begin) / scans) / 4;
+  if (scans != 0) average_scan_time_ = (3 * average_scan_time_ + (runtime_.Now() - begin) / scans) / 4;
   StartRead();
 }
 
@@ -93,7 +93,7 @@ DataStreamHandler::Submitted DataStreamHandler::SubmitAll(MonotonicTime begin) {
       case AnswerQueue::Entered::kClosed:
         return Submitted::kClosed;
     }
-    if (next_item_ < n && runtime_.Now() - begin > kLong) executor().BeforeBlocking();
+    if (next_item_ < n && runtime_.Now() - begin > kLeaveEventLoopAfter) executor().BeforeBlocking();
   }
   return Submitted::kAll;
 }
@@ -143,7 +143,7 @@ void DataStreamHandler::AbandonAll() {
   std::vector<Batch*> left;
   {
     MutexLock lock(batches_mutex_);
-    kept_ = true;
+    recycling_stopped_ = true;
     for (const std::unique_ptr<Batch>& batch : used_) left.push_back(batch.get());
   }
   for (Batch* batch : left) {
@@ -153,7 +153,7 @@ void DataStreamHandler::AbandonAll() {
 
 // The posted work holds a reference of its own: the next message may end the stream, on another thread, before Work
 // returns. That end releases the handler's reference.
-void DataStreamHandler::SendOn() {
+void DataStreamHandler::PostHandler() {
   Retain();
   executor().Post([this] {
     if (over_) {
@@ -167,7 +167,7 @@ void DataStreamHandler::SendOn() {
 
 // A parked handler reads nothing, so only this call tells it that the peer has hung up.
 void DataStreamHandler::OnPeerGone() {
-  if (queue_.Close()) SendOn();
+  if (queue_.Close()) PostHandler();
 }
 
 void DataStreamHandler::OnAnswered(DataRequest* request) {
@@ -193,7 +193,7 @@ void DataStreamHandler::WriteMessage() {
     outgoing_.set_incarnation(item->answered_by.value);
     ToWire(*item, item->id, outgoing_.add_items());
     bytes += more;
-    Return(item);
+    Recycle(item);
   }
   if (!Write(outgoing_, /*wait=*/false)) MessageOver(false);
 }
@@ -204,16 +204,16 @@ void DataStreamHandler::MessageOver(bool ok) {
   if (ok && next_answer_ < answered_.size()) return WriteMessage();
   const bool closed = !ok && queue_.Close();
   const bool room = queue_.FinishWriting(answered_.size());
-  if (closed || room) SendOn();
+  if (closed || room) PostHandler();
   if (queue_.StartWriting(&answered_)) StartMessages();
 }
 
 // The item is written. The last item of its batch gives the batch back.
-void DataStreamHandler::Return(Item* item) {
+void DataStreamHandler::Recycle(Item* item) {
   Batch* const batch = item->batch;
   MutexLock lock(batches_mutex_);
   DEUT_CHECK(batch->unwritten != 0);
-  if (--batch->unwritten != 0 || kept_) return;
+  if (--batch->unwritten != 0 || recycling_stopped_) return;
   const auto found =
       std::find_if(used_.begin(), used_.end(), [batch](const auto& used) { return used.get() == batch; });
   DEUT_CHECK(found != used_.end());

@@ -9,13 +9,13 @@
 //   the executor.
 // - over, once the peer has ended the stream or sent an invalid message. The handler is parked until all answers are
 //   written. Then it takes its requests back from the component and ends the call.
-// Long messages: the handler estimates a message's time from earlier scans. Above kSomeTime it lets another thread wait
+// Long messages: the handler estimates a message's time from earlier scans. Above kShareEventLoopAfter it lets another thread wait
 // for events meanwhile, so the scans of two streams run concurrently. Point reads are too short for that. A message
-// that has taken kLong leaves the waiting to another thread for good, because one peer would otherwise delay all
+// that has taken kLeaveEventLoopAfter leaves the waiting to another thread for good, because one peer would otherwise delay all
 // streams.
 // Requests live in their message's Batch until all of them are written. Batches are reused, so a stream in steady use
 // allocates little.
-// References: the handler has one from OnTaken until it has ended the call. A thread that writes an answer has one
+// References: the handler has one from OnAccepted until it has ended the call. A thread that writes an answer has one
 // meanwhile.
 // Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
 #ifndef PROTOCOL_DATA_STREAM_HANDLER_H_
@@ -46,13 +46,13 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
   using Request =
       std::function<void(grpc::ServerContext* context,
                          grpc::ServerAsyncReaderWriter<wire::DataAnswers, wire::DataRequests>* stream, void* tag)>;
-  static void Want(const DataComponentHost& host, const Request& request);
+  static void RequestNextCall(const DataComponentHost& host, const Request& request);
 
  private:
   // Requests that are submitted together. They are few, so that their answers together take little memory.
   static constexpr size_t kGroup = 16;
-  static constexpr Duration kSomeTime = microseconds(50);
-  static constexpr Duration kLong = microseconds(500);
+  static constexpr Duration kShareEventLoopAfter = microseconds(50);
+  static constexpr Duration kLeaveEventLoopAfter = microseconds(500);
 
   struct Batch;
   struct Item : DataRequest {
@@ -68,14 +68,14 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
   DataStreamHandler(const DataComponentHost& host, const Request& request);
   ~DataStreamHandler() override = default;
 
-  void OnTaken() override;
+  void OnAccepted() override;
   void OnRead(bool ok) override;
   void OnWritten(bool ok) override;
   void OnPeerGone() override;
   void OnAnswered(DataRequest* request) override;
 
   // Only the handler calls these.
-  void TakeMessage();
+  void StoreMessage();
   void Work();
   // The scans of the present message that are not submitted yet.
   int64_t ScansLeft() const;
@@ -87,13 +87,13 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
   void Finish();
   void AbandonAll();
   // Posts the handler, which was parked, to the executor.
-  void SendOn();
+  void PostHandler();
 
   // Only the holder of the writer's role calls these.
   void StartMessages();
   void WriteMessage();
   void MessageOver(bool ok);
-  void Return(Item* item);
+  void Recycle(Item* item);
 
   const DataComponentHost& host_;
   const Request& request_;
@@ -104,15 +104,15 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
   size_t next_answer_ = 0;  // index into answered_
   wire::DataAnswers outgoing_;
   // Only the handler uses these.
-  Batch* batch_ = nullptr;  // the message at work
-  size_t next_item_ = 0;    // index into batch_'s items
-  Duration scan_takes_{0};  // the time for one scan and the writing of its answer: a moving average
+  Batch* batch_ = nullptr;         // the message at work
+  size_t next_item_ = 0;           // index into batch_'s items
+  Duration average_scan_time_{0};  // the time for one scan and the writing of its answer: a moving average
   bool over_ = false;
   Status status_;
   std::vector<DataRequest*> group_;
   std::vector<DataRequest*> refused_;
   Mutex batches_mutex_;
-  bool kept_ DEUT_GUARDED_BY(batches_mutex_) = false;  // batches are no longer given back
+  bool recycling_stopped_ DEUT_GUARDED_BY(batches_mutex_) = false;  // batches are not reused any more
   std::vector<std::unique_ptr<Batch>> used_ DEUT_GUARDED_BY(batches_mutex_);
   std::vector<std::unique_ptr<Batch>> free_ DEUT_GUARDED_BY(batches_mutex_);
 };

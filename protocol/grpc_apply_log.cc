@@ -89,7 +89,7 @@ void GrpcApplyLog::HandleAnswer() {
   }
 }
 
-void GrpcApplyLog::TellIfOverLocked() {
+void GrpcApplyLog::SignalIfOverLocked() {
   if (ended_ && !reading_ && !writing_) over_.Signal(runtime_);
 }
 
@@ -98,7 +98,7 @@ void GrpcApplyLog::Started(bool ok) {
   if (!ok) {
     ended_ = true;
     EndWriting();  // nothing has been written
-    TellIfOverLocked();
+    SignalIfOverLocked();
     return;
   }
   reading_ = true;
@@ -116,7 +116,7 @@ void GrpcApplyLog::Read(bool ok) {
   reading_ = false;
   if (!ended_) writing_ = EndWriting();
   ended_ = true;
-  TellIfOverLocked();
+  SignalIfOverLocked();
 }
 
 void GrpcApplyLog::Written(bool ok) {
@@ -132,7 +132,7 @@ void GrpcApplyLog::Written(bool ok) {
     ended_ = true;
     EndWriting();
   }
-  TellIfOverLocked();
+  SignalIfOverLocked();
 }
 
 void GrpcApplyLog::Run() {

@@ -69,7 +69,7 @@ class GrpcApplyLog final : public ApplyLogStream {
   void Written(bool ok);
   void Finished(bool /*ok*/) { over_.Signal(runtime_); }
   // Signals over_ if no operation is in flight and none will start.
-  void TellIfOverLocked() DEUT_REQUIRES(mutex_);
+  void SignalIfOverLocked() DEUT_REQUIRES(mutex_);
 
   void Run();
   void HandleAnswer();

@@ -49,27 +49,27 @@ class GrpcDataComponentService::Service final : public wire::DataComponent::Asyn
       grpc::ServerCompletionQueue* const queue = host_->executor.queue();
       RequestApplyLog(context, stream, queue, queue, tag);
     };
-    DataStreamHandler::Want(*host_, request_data_);
-    ScanHandler::Want(*host_, request_scan_);
-    ApplyLogHandler::Want(*host_, request_apply_log_);
+    DataStreamHandler::RequestNextCall(*host_, request_data_);
+    ScanHandler::RequestNextCall(*host_, request_scan_);
+    ApplyLogHandler::RequestNextCall(*host_, request_apply_log_);
 
     unary_host_.emplace(UnaryHost{.executor = executor, .writes = watchdog_, .calls = calls_});
-    Want(&hello_, &Service::RequestHello, &Service::AnswerHello);
-    Want(&partition_, &Service::RequestPartition, &Service::AnswerPartition);
-    Want(&checkpoint_, &Service::RequestCheckpoint, &Service::AnswerCheckpoint);
-    Want(&tables_, &Service::RequestTables, &Service::AnswerTables);
-    Want(&counters_, &Service::RequestCounters, &Service::AnswerCounters);
+    ServeMethod(&hello_, &Service::RequestHello, &Service::AnswerHello);
+    ServeMethod(&partition_, &Service::RequestPartition, &Service::AnswerPartition);
+    ServeMethod(&checkpoint_, &Service::RequestCheckpoint, &Service::AnswerCheckpoint);
+    ServeMethod(&tables_, &Service::RequestTables, &Service::AnswerTables);
+    ServeMethod(&counters_, &Service::RequestCounters, &Service::AnswerCounters);
   }
 
  private:
   // `request` is the generated method that asks for the next call; `answer` runs one call.
   template <typename In, typename Out, typename Generated>
-  void Want(UnaryMethod<In, Out>* method,
-            void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
-                                       grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
-            void (Service::*answer)(grpc::ServerContext&, const In&, Out*)) {
-    method->want = [this, request](grpc::ServerContext* context, In* message,
-                                   grpc::ServerAsyncResponseWriter<Out>* writer, void* tag) {
+  void ServeMethod(UnaryMethod<In, Out>* method,
+                   void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
+                                              grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
+                   void (Service::*answer)(grpc::ServerContext&, const In&, Out*)) {
+    method->request_next = [this, request](grpc::ServerContext* context, In* message,
+                                           grpc::ServerAsyncResponseWriter<Out>* writer, void* tag) {
       grpc::ServerCompletionQueue* const queue = host_->executor.queue();
       (this->*request)(context, message, writer, queue, queue, tag);
     };
@@ -77,7 +77,7 @@ class GrpcDataComponentService::Service final : public wire::DataComponent::Asyn
       (this->*answer)(context, message, out);
       return grpc::Status::OK;
     };
-    RpcUnaryCall<In, Out>::Want(*unary_host_, *method);
+    RpcUnaryCall<In, Out>::RequestNextCall(*unary_host_, *method);
   }
 
   void AnswerHello(grpc::ServerContext& context, const wire::HelloRequest& message, wire::HelloAnswer* answer) {

@@ -29,7 +29,7 @@ GrpcDataStream::~GrpcDataStream() {
 
 void GrpcDataStream::Submit(absl::Span<DataRequest* const> requests) {
   switch (multiplexer_.Submit(requests)) {
-    case RequestMultiplexer::Next::kNothing:
+    case RequestMultiplexer::Next::kNotSender:
       return;
     case RequestMultiplexer::Next::kSend:
       SendNext();
@@ -54,10 +54,10 @@ void GrpcDataStream::Run() {
       continue;
     }
     Status status = RunStream();
-    multiplexer_.Down(status.ok() ? DEUT_ERROR(kUnavailable, peer_->name(), " has ended the stream") : status);
+    multiplexer_.FailAll(status.ok() ? DEUT_ERROR(kUnavailable, peer_->name(), " has ended the stream") : status);
   }
   DEUT_CHECK(!multiplexer_.StopSending());
-  multiplexer_.Down(end);
+  multiplexer_.FailAll(end);
 }
 
 Status GrpcDataStream::RunStream() {
@@ -85,7 +85,7 @@ Status GrpcDataStream::RunStream() {
   return peer_->FromRpc(end);
 }
 
-void GrpcDataStream::TellIfOverLocked() {
+void GrpcDataStream::SignalIfOverLocked() {
   if (ended_ && !reading_ && !writing_) over_.Signal(runtime_);
 }
 
@@ -93,7 +93,7 @@ void GrpcDataStream::Started(bool ok) {
   MutexLock lock(mutex_);
   if (!ok) {
     ended_ = true;
-    TellIfOverLocked();
+    SignalIfOverLocked();
     return;
   }
   reading_ = true;
@@ -111,7 +111,7 @@ void GrpcDataStream::Read(bool ok) {
   reading_ = false;
   if (!ended_) writing_ = multiplexer_.StopSending();
   ended_ = true;
-  TellIfOverLocked();
+  SignalIfOverLocked();
 }
 
 void GrpcDataStream::Written(bool ok) {
@@ -124,9 +124,9 @@ void GrpcDataStream::Written(bool ok) {
   if (!ended_) DEUT_CHECK(multiplexer_.StopSending());
   ended_ = true;
   writing_ = false;
-  multiplexer_.GiveUpRole();
+  multiplexer_.ReleaseSenderRole();
   context_->TryCancel();
-  TellIfOverLocked();
+  SignalIfOverLocked();
 }
 
 }  // namespace deut

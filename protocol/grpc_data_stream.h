@@ -69,7 +69,7 @@ class GrpcDataStream {
   void Written(bool ok);
   void Finished(bool /*ok*/) { over_.Signal(runtime_); }
   // Signals over_ if no operation is in flight and none will start.
-  void TellIfOverLocked() DEUT_REQUIRES(mutex_);
+  void SignalIfOverLocked() DEUT_REQUIRES(mutex_);
 
   void Run();
   // Runs one stream from its opening to its end, and returns why it ended.

@@ -113,7 +113,7 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
       runtime_.Yield();
       SendNext();
       break;
-    case OneShotMultiplexer::Next::kNothing:
+    case OneShotMultiplexer::Next::kNotSender:
       break;
   }
   const Deadline wait = deadline > kNoDeadline - kAnswerGrace ? kNoDeadline : deadline + kAnswerGrace;
@@ -122,7 +122,7 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
   const auto is_done = [&] { return group.IsDone(); };
   bool done = is_done() || spin_.Find(runtime_, now + hold, is_done) || group.Wait(runtime_, now + hold);
   if (!done) {
-    if (multiplexer_.Hurry(submitted) == OneShotMultiplexer::Next::kSend) SendNext();
+    if (multiplexer_.StopHoldingBack(submitted) == OneShotMultiplexer::Next::kSend) SendNext();
     done = group.Wait(runtime_, wait);
   }
   if (!done) {
@@ -130,11 +130,12 @@ bool GrpcOneShots::Execute(absl::Span<OneShotTransaction> transactions, Deadline
         DEUT_ERROR(kDeadlineExceeded, "the deadline passed while waiting for an answer (", peer_->name(), ")");
     if (!multiplexer_.Abandon(submitted, late)) group.Wait(runtime_, kNoDeadline);
   }
-  for (size_t i = 0; i < sent.size(); ++i) transactions[sent[i]].answer = Take(submitted[i], transactions[sent[i]]);
+  for (size_t i = 0; i < sent.size(); ++i)
+    transactions[sent[i]].answer = CheckedAnswer(submitted[i], transactions[sent[i]]);
   return true;
 }
 
-Status GrpcOneShots::TakeResults(OneShotCall& call, const OneShotTransaction& transaction) const {
+Status GrpcOneShots::MoveResults(OneShotCall& call, const OneShotTransaction& transaction) const {
   size_t taken = 0;
   for (wire::SessionAnswer& part : call.answer()) {
     for (wire::OperationResult& result : *part.mutable_results()) {
@@ -148,13 +149,13 @@ Status GrpcOneShots::TakeResults(OneShotCall& call, const OneShotTransaction& tr
   return Status::Ok();
 }
 
-Result<CommitAnswer> GrpcOneShots::Take(OneShotCall& call, const OneShotTransaction& transaction) {
+Result<CommitAnswer> GrpcOneShots::CheckedAnswer(OneShotCall& call, const OneShotTransaction& transaction) {
   Status status = call.lost;
-  if (status.ok()) status = TakeResults(call, transaction);
+  if (status.ok()) status = MoveResults(call, transaction);
   if (status.ok()) {
     const wire::SessionAnswer& end = call.answer().back();
     status = FromWire(end.status());
-    if (!status.ok()) SetRefusedAt(Timestamp(end.timestamp()), absl::MakeSpan(*transaction.results));
+    if (!status.ok()) SetFailedPreconditionAt(Timestamp(end.timestamp()), absl::MakeSpan(*transaction.results));
   } else if (call.sent && WritesAnything(transaction)) {
     status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
   }
@@ -194,7 +195,7 @@ void GrpcOneShots::Run() {
   }
 }
 
-Status GrpcOneShots::TakeOpened() {
+Status GrpcOneShots::CheckOpenAnswer() {
   DEUT_RETURN_IF_ERROR(FromWire(incoming_.status()));
   DEUT_RETURN_IF_ERROR(CheckProtocolVersion(peer_->name(), incoming_.protocol_version()));
   not_before_.store(incoming_.not_before(), std::memory_order_relaxed);
@@ -233,11 +234,11 @@ Status GrpcOneShots::RunStream() {
   // A stream that was up was not refused for good. An error that its peer found in one message must not be the answer of every call.
   const bool passing = why == ErrorCode::kUnavailable || why == ErrorCode::kDeadlineExceeded;
   if (was_up && !passing) why = DEUT_ERROR(kUnavailable, "the stream has ended: ", why.ToString());
-  multiplexer_.Down(why);
+  multiplexer_.FailAll(why);
   return why;
 }
 
-void GrpcOneShots::TellIfOverLocked() {
+void GrpcOneShots::SignalIfOverLocked() {
   if (ended_ && !reading_ && !writing_) over_.Signal(runtime_);
 }
 
@@ -255,7 +256,7 @@ void GrpcOneShots::StopSendingLocked() {
 }
 
 bool GrpcOneShots::OpenedLocked() {
-  refused_ = TakeOpened();
+  refused_ = CheckOpenAnswer();
   if (!refused_.ok()) {
     ended_ = true;
     context_->TryCancel();
@@ -269,7 +270,7 @@ bool GrpcOneShots::OpenedLocked() {
 void GrpcOneShots::Started(bool ok) {
   MutexLock lock(mutex_);
   ended_ = !ok;
-  if (!ok) return TellIfOverLocked();
+  if (!ok) return SignalIfOverLocked();
   outgoing_.Clear();
   outgoing_.mutable_open()->set_protocol_version(kProtocolVersion);
   writing_ = true;
@@ -286,7 +287,7 @@ void GrpcOneShots::Read(bool ok) {
     if (!ok) StopSendingLocked();
     if (!ok || (!opened && !OpenedLocked())) {
       reading_ = false;
-      return TellIfOverLocked();
+      return SignalIfOverLocked();
     }
   }
   // Answered is called outside of the lock, because it wakes the callers. A role that this thread gets is held until its write has ended.
@@ -305,15 +306,15 @@ void GrpcOneShots::Written(bool ok) {
     } else if (opened_ && !ended_) {
       UpLocked();
     }
-    return TellIfOverLocked();
+    return SignalIfOverLocked();
   }
   if (ok && !ended_) return SendNext();
   // The sender's role ends with its write. If the failed write is the first sign of the stream's end, the pending read gives the next one.
   StopSendingLocked();
   writing_ = false;
-  multiplexer_.GiveUpRole();
+  multiplexer_.ReleaseSenderRole();
   context_->TryCancel();
-  TellIfOverLocked();
+  SignalIfOverLocked();
 }
 
 }  // namespace deut

@@ -73,18 +73,18 @@ class GrpcOneShots final : public OneShotChannel {
   void UpLocked() DEUT_REQUIRES(mutex_);
   void StopSendingLocked() DEUT_REQUIRES(mutex_);
   // Signals over_ if no operation is in flight and none will start.
-  void TellIfOverLocked() DEUT_REQUIRES(mutex_);
+  void SignalIfOverLocked() DEUT_REQUIRES(mutex_);
 
   void Run();
   // Runs one stream from its opening to its end, and returns why it ended.
   Status RunStream();
   // Checks the answer to `open`.
-  Status TakeOpened();
+  Status CheckOpenAnswer();
   // REQUIRES: the caller has the sender's role. Passes the role to the event of the write, or gives it up.
   void SendNext();
   // Returns the answer to a call, checked against its operations.
-  Result<CommitAnswer> Take(OneShotCall& call, const OneShotTransaction& transaction);
-  Status TakeResults(OneShotCall& call, const OneShotTransaction& transaction) const;
+  Result<CommitAnswer> CheckedAnswer(OneShotCall& call, const OneShotTransaction& transaction);
+  Status MoveResults(OneShotCall& call, const OneShotTransaction& transaction) const;
   bool stopping() const { return stop_.load(std::memory_order_seq_cst); }
 
   Runtime& runtime_;

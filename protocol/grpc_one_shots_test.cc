@@ -101,7 +101,7 @@ TEST_F(GrpcOneShotsTest, ManyAtOnceEachWithItsOwnAnswer) {
                     : i == 9           ? ErrorCode::kNotFound
                                        : ErrorCode::kOk)
         << i;
-    EXPECT_EQ(RefusedAt(results[i]) != Timestamp(0), i == 9) << i;
+    EXPECT_EQ(FailedPreconditionAt(results[i]) != Timestamp(0), i == 9) << i;
     if (code == ErrorCode::kOk) EXPECT_EQ(scripted_.Value(TableId(1), keys[i]), keys[i]);
   }
   EXPECT_EQ(scripted_.commits(), kMany - 3);

@@ -87,11 +87,12 @@ Status GrpcSession::Receive(absl::Span<const Operation> operations, std::vector<
     if (!valid.ok()) return Fail(std::move(valid), lost);
   } while (answer_.more());
   Status status = FromWire(answer_.status());
-  if (!status.ok() && results != nullptr) SetRefusedAt(Timestamp(answer_.timestamp()), absl::MakeSpan(*results));
+  if (!status.ok() && results != nullptr)
+    SetFailedPreconditionAt(Timestamp(answer_.timestamp()), absl::MakeSpan(*results));
   return status;
 }
 
-bool GrpcSession::SendAhead(absl::Span<const Operation> operations, Deadline deadline) {
+bool GrpcSession::SendPipelined(absl::Span<const Operation> operations, Deadline deadline) {
   if (!ahead_.empty() || operations.empty() || operations.size() > size_t{kMaxOperationsPerCall}) return false;
   wire::Execute* execute = NewRequest()->mutable_execute();
   size_t bytes = 0;
@@ -106,7 +107,7 @@ bool GrpcSession::SendAhead(absl::Span<const Operation> operations, Deadline dea
   return true;
 }
 
-Status GrpcSession::TakeAhead(std::vector<OperationResult>* results, Deadline deadline) {
+Status GrpcSession::AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) {
   results->clear();
   const absl::Span<const Operation> operations = std::exchange(ahead_, {});
   Status status = Receive(operations, results, Lost::kNothing, deadline);

@@ -35,8 +35,8 @@ class GrpcSession final : public TransactionSession {
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;
-  bool SendAhead(absl::Span<const Operation> operations, Deadline deadline) override;
-  Status TakeAhead(std::vector<OperationResult>* results, Deadline deadline) override;
+  bool SendPipelined(absl::Span<const Operation> operations, Deadline deadline) override;
+  Status AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) override;
   Result<CommitAnswer> Commit(Deadline deadline) override;
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,

@@ -113,10 +113,10 @@ TEST_F(GrpcSessionTest, OneShotTransaction) {
   EXPECT_EQ(results_[1].status.code(), ErrorCode::kAlreadyExists);
   EXPECT_EQ(scripted_.Value(kTable, "c"), "");
   // D1: the timestamp at which the precondition did not hold.
-  EXPECT_EQ(results_[1].refused_at, Timestamp(2));
-  EXPECT_EQ(RefusedAt(results_), Timestamp(2));
+  EXPECT_EQ(results_[1].failed_precondition_at, Timestamp(2));
+  EXPECT_EQ(FailedPreconditionAt(results_), Timestamp(2));
   ASSERT_TRUE(OneShot({Put("c", "3"), Get("c")}).ok());
-  EXPECT_EQ(RefusedAt(results_), Timestamp(0));
+  EXPECT_EQ(FailedPreconditionAt(results_), Timestamp(0));
 }
 
 TEST_F(GrpcSessionTest, AbortEndsTheCallEarly) {

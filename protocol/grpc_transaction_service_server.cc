@@ -47,17 +47,17 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
       grpc::ServerCompletionQueue* const queue = host_->executor.queue();
       RequestOneShots(context, stream, queue, queue, tag);
     };
-    SessionHandler::Want(*host_, request_session_);
-    OneShotHandler::Want(*host_, request_one_shots_);
+    SessionHandler::RequestNextCall(*host_, request_session_);
+    OneShotHandler::RequestNextCall(*host_, request_one_shots_);
 
     unary_host_.emplace(UnaryHost{.executor = executor, .writes = watchdog_, .calls = calls_});
-    Want(&ask_outcome_, &Service::RequestAskOutcome, &Service::AnswerOutcome);
-    Want(&open_table_, &Service::RequestOpenTable, &Service::AnswerOpenTable);
-    Want(&create_table_, &Service::RequestCreateTable, &Service::AnswerCreateTable);
-    Want(&drop_table_, &Service::RequestDropTable, &Service::AnswerDropTable);
-    Want(&list_tables_, &Service::RequestListTables, &Service::AnswerListTables);
-    Want(&get_status_, &Service::RequestGetStatus, &Service::AnswerStatus);
-    Want(&drop_caches_, &Service::RequestDropCaches, &Service::AnswerDropCaches);
+    ServeMethod(&ask_outcome_, &Service::RequestAskOutcome, &Service::AnswerOutcome);
+    ServeMethod(&open_table_, &Service::RequestOpenTable, &Service::AnswerOpenTable);
+    ServeMethod(&create_table_, &Service::RequestCreateTable, &Service::AnswerCreateTable);
+    ServeMethod(&drop_table_, &Service::RequestDropTable, &Service::AnswerDropTable);
+    ServeMethod(&list_tables_, &Service::RequestListTables, &Service::AnswerListTables);
+    ServeMethod(&get_status_, &Service::RequestGetStatus, &Service::AnswerStatus);
+    ServeMethod(&drop_caches_, &Service::RequestDropCaches, &Service::AnswerDropCaches);
   }
 
  private:
@@ -65,12 +65,12 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 
   // `request` is the generated method that asks for the next call; `answer` runs one call.
   template <typename In, typename Out, typename Generated>
-  void Want(UnaryMethod<In, Out>* method,
-            void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
-                                       grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
-            void (Service::*answer)(grpc::ServerContext&, const In&, Out*)) {
-    method->want = [this, request](grpc::ServerContext* context, In* message,
-                                   grpc::ServerAsyncResponseWriter<Out>* writer, void* tag) {
+  void ServeMethod(UnaryMethod<In, Out>* method,
+                   void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
+                                              grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
+                   void (Service::*answer)(grpc::ServerContext&, const In&, Out*)) {
+    method->request_next = [this, request](grpc::ServerContext* context, In* message,
+                                           grpc::ServerAsyncResponseWriter<Out>* writer, void* tag) {
       grpc::ServerCompletionQueue* const queue = host_->executor.queue();
       (this->*request)(context, message, writer, queue, queue, tag);
     };
@@ -78,7 +78,7 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
       (this->*answer)(context, message, out);
       return grpc::Status::OK;
     };
-    RpcUnaryCall<In, Out>::Want(*unary_host_, *method);
+    RpcUnaryCall<In, Out>::RequestNextCall(*unary_host_, *method);
   }
 
   void AnswerOutcome(grpc::ServerContext& context, const wire::OutcomeRequest& request, wire::OutcomeAnswer* answer) {

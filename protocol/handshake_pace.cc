@@ -31,27 +31,28 @@ void EndConnection(Descriptor socket) { shutdown(socket.get(), SHUT_RDWR); }
 
 }  // namespace
 
-std::shared_ptr<HandshakePace> HandshakePace::Create(Runtime& runtime, Duration patience_with_peer) {
-  return std::shared_ptr<HandshakePace>(new HandshakePace(runtime, patience_with_peer));
+std::shared_ptr<HandshakePace> HandshakePace::Create(Runtime& runtime, Duration slot_time_for_peer) {
+  return std::shared_ptr<HandshakePace>(new HandshakePace(runtime, slot_time_for_peer));
 }
 
 void HandshakePace::Arrive(const PeerKey& peer, int number, Descriptor socket) {
   const MutexLock lock(mutex_);
   const uint64_t ticket = ++last_ticket_;
   const auto [found, is_new] = by_peer_.try_emplace(peer);
-  if (is_new) found->second = peers_.insert(peers_.end(), OfPeer{.peer = peer, .waiting = {}});
+  if (is_new) found->second = peers_.insert(peers_.end(), PeerQueue{.peer = peer, .waiting = {}});
   found->second->waiting.emplace(ticket, Waiting{.number = number, .socket = std::move(socket)});
-  by_number_[number] = Place{.of_peer = found->second, .ticket = ticket};
+  by_number_[number] = QueuePosition{.peer_queue = found->second, .ticket = ticket};
   changed_.NotifyOne(runtime_);
 }
 
-HandshakePace::Waiting HandshakePace::EraseLocked(Peers::iterator of_peer, std::map<uint64_t, Waiting>::iterator at) {
+HandshakePace::Waiting HandshakePace::EraseLocked(Peers::iterator peer_queue,
+                                                  std::map<uint64_t, Waiting>::iterator at) {
   Waiting taken = std::move(at->second);
   by_number_.erase(taken.number);
-  of_peer->waiting.erase(at);
-  if (of_peer->waiting.empty()) {
-    by_peer_.erase(of_peer->peer);
-    peers_.erase(of_peer);
+  peer_queue->waiting.erase(at);
+  if (peer_queue->waiting.empty()) {
+    by_peer_.erase(peer_queue->peer);
+    peers_.erase(peer_queue);
   }
   return taken;
 }
@@ -61,33 +62,33 @@ bool HandshakePace::Withdraw(int number) {
   const MutexLock lock(mutex_);
   const auto found = by_number_.find(number);
   if (found == by_number_.end()) return false;
-  const Place place = found->second;
-  withdrawn = EraseLocked(place.of_peer, place.of_peer->waiting.find(place.ticket));
+  const QueuePosition position = found->second;
+  withdrawn = EraseLocked(position.peer_queue, position.peer_queue->waiting.find(position.ticket));
   return true;
 }
 
 std::pair<uint64_t, HandshakePace::Waiting> HandshakePace::PopLocked() {
   // The address moves to the end before its connection is taken, because that may remove the address.
   peers_.splice(peers_.end(), peers_, peers_.begin());
-  const auto of_peer = std::prev(peers_.end());
-  const uint64_t ticket = of_peer->waiting.begin()->first;
-  return {ticket, EraseLocked(of_peer, of_peer->waiting.begin())};
+  const auto peer_queue = std::prev(peers_.end());
+  const uint64_t ticket = peer_queue->waiting.begin()->first;
+  return {ticket, EraseLocked(peer_queue, peer_queue->waiting.begin())};
 }
 
 Deadline HandshakePace::ExpireLocked() {
   const MonotonicTime now = runtime_.Now();
   Deadline first = kNoDeadline;
-  std::erase_if(under_way_, [&](const auto& turn) { return turn.second <= now; });
-  for (const auto& [ticket, until] : under_way_) first = std::min(first, until);
+  std::erase_if(slots_, [&](const auto& slot) { return slot.second <= now; });
+  for (const auto& [ticket, until] : slots_) first = std::min(first, until);
   return first;
 }
 
-std::optional<HandshakePace::Next> HandshakePace::Take() {
+std::optional<HandshakePace::Next> HandshakePace::AwaitNext() {
   const MutexLock lock(mutex_);
   for (;;) {
     if (stopped_) return std::nullopt;
     const Deadline expiry = ExpireLocked();
-    if (peers_.empty() || under_way_.size() >= kMostUnderWay) {
+    if (peers_.empty() || slots_.size() >= kMaxHandshakesInFlight) {
       changed_.WaitUntil(mutex_, peers_.empty() ? kNoDeadline : expiry);
       continue;
     }
@@ -97,22 +98,22 @@ std::optional<HandshakePace::Next> HandshakePace::Take() {
       EndConnection(std::move(next.socket));
       continue;
     }
-    const Duration patience = HasFirstRecord(next.socket) ? kPatienceWithServer : patience_with_peer_;
-    under_way_.emplace(ticket, runtime_.Now() + patience);
-    return Next{.socket = std::move(next.socket), .turn = std::make_shared<Turn>(shared_from_this(), ticket)};
+    const Duration slot_time = HasFirstRecord(next.socket) ? kSlotTimeWhileServerIsAwaited : slot_time_for_peer_;
+    slots_.emplace(ticket, runtime_.Now() + slot_time);
+    return Next{.socket = std::move(next.socket), .slot = std::make_shared<Slot>(shared_from_this(), ticket)};
   }
 }
 
 void HandshakePace::End(uint64_t ticket) {
   const MutexLock lock(mutex_);
-  if (under_way_.erase(ticket) != 0 && !peers_.empty()) changed_.NotifyOne(runtime_);
+  if (slots_.erase(ticket) != 0 && !peers_.empty()) changed_.NotifyOne(runtime_);
 }
 
-void HandshakePace::PeerIsNext(uint64_t ticket) {
+void HandshakePace::PeerIsAwaited(uint64_t ticket) {
   const MutexLock lock(mutex_);
-  const auto turn = under_way_.find(ticket);
-  if (turn == under_way_.end()) return;
-  turn->second = runtime_.Now() + patience_with_peer_;
+  const auto slot = slots_.find(ticket);
+  if (slot == slots_.end()) return;
+  slot->second = runtime_.Now() + slot_time_for_peer_;
   if (!peers_.empty()) changed_.NotifyOne(runtime_);
 }
 
@@ -126,8 +127,8 @@ void HandshakePace::Stop() {
     by_number_.clear();
     changed_.NotifyAll(runtime_);
   }
-  for (OfPeer& of_peer : ended) {
-    for (auto& [ticket, one] : of_peer.waiting) EndConnection(std::move(one.socket));
+  for (PeerQueue& peer_queue : ended) {
+    for (auto& [ticket, one] : peer_queue.waiting) EndConnection(std::move(one.socket));
   }
 }
 

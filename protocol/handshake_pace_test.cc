@@ -18,7 +18,7 @@
 namespace deut {
 namespace {
 
-constexpr size_t kMost = HandshakePace::kMostUnderWay;
+constexpr size_t kMost = HandshakePace::kMaxHandshakesInFlight;
 
 PeerKey Address(uint32_t number) {
   sockaddr_storage name{};
@@ -40,9 +40,9 @@ class HandshakePaceTest : public ::testing::Test {
     pace_->Arrive(Address(address), number, Descriptor(ends[1]));
     return number;
   }
-  // Takes the next connection and returns its number. The connection keeps its turn.
-  int Take() {
-    std::optional<HandshakePace::Next> next = pace_->Take();
+  // Takes the next connection and returns its number. The connection keeps its slot.
+  int AwaitNext() {
+    std::optional<HandshakePace::Next> next = pace_->AwaitNext();
     if (!next.has_value()) return -1;
     // Searches from the newest one, because the system gives the descriptors of closed sockets to new ones.
     for (size_t i = sockets_.size(); i > 0; --i) {
@@ -59,54 +59,54 @@ class HandshakePaceTest : public ::testing::Test {
   std::vector<HandshakePace::Next> taken_;
 };
 
-TEST_F(HandshakePaceTest, BeyondTheMostUnderWayTheNextOneWaitsForTheEndOfATurn) {
+TEST_F(HandshakePaceTest, BeyondTheMaximumInFlightTheNextOneWaitsForTheEndOfASlot) {
   for (size_t i = 0; i < kMost + 2; ++i) Arrive(1);
-  for (size_t i = 0; i < kMost; ++i) EXPECT_EQ(Take(), static_cast<int>(i)) << "first come, first served";
+  for (size_t i = 0; i < kMost; ++i) EXPECT_EQ(AwaitNext(), static_cast<int>(i)) << "first come, first served";
   EXPECT_EQ(pace_->waiting(), 2u);
-  std::shared_ptr<HandshakePace::Turn> turn = std::move(taken_.front().turn);
+  std::shared_ptr<HandshakePace::Slot> slot = std::move(taken_.front().slot);
   std::atomic<bool> ended{false};
   int next = -1;
   bool ended_before = false;
   auto thread = RealRuntime().StartThread("taker", [&] {
-    next = Take();
+    next = AwaitNext();
     ended_before = ended.load();
   });
   ended.store(true);
-  turn.reset();
+  slot.reset();
   thread.reset();  // joins
   EXPECT_EQ(next, static_cast<int>(kMost));
   EXPECT_TRUE(ended_before);
   EXPECT_EQ(pace_->waiting(), 1u);
 }
 
-TEST_F(HandshakePaceTest, AddressesTakeTurns) {
+TEST_F(HandshakePaceTest, AddressesAreServedInTurn) {
   for (int i = 0; i < 4; ++i) Arrive(1);
   const int second = Arrive(2), third = Arrive(3);
-  EXPECT_EQ(Take(), 0);
-  EXPECT_EQ(Take(), second);
-  EXPECT_EQ(Take(), third);
-  EXPECT_EQ(Take(), 1);
+  EXPECT_EQ(AwaitNext(), 0);
+  EXPECT_EQ(AwaitNext(), second);
+  EXPECT_EQ(AwaitNext(), third);
+  EXPECT_EQ(AwaitNext(), 1);
   const int again = Arrive(2);
-  EXPECT_EQ(Take(), 2);
-  EXPECT_EQ(Take(), again);
-  EXPECT_EQ(Take(), 3);
+  EXPECT_EQ(AwaitNext(), 2);
+  EXPECT_EQ(AwaitNext(), again);
+  EXPECT_EQ(AwaitNext(), 3);
 }
 
-TEST_F(HandshakePaceTest, TurnsOfPeersThatDoNotGoOnExpire) {
+TEST_F(HandshakePaceTest, SlotsOfPeersThatDoNotGoOnExpire) {
   pace_ = HandshakePace::Create(RealRuntime(), milliseconds(1));
   for (size_t i = 0; i < 3 * kMost; ++i) Arrive(1);
-  for (size_t i = 0; i < 3 * kMost; ++i) EXPECT_EQ(Take(), static_cast<int>(i));
-  // Each turn has expired, and ends a second time here.
+  for (size_t i = 0; i < 3 * kMost; ++i) EXPECT_EQ(AwaitNext(), static_cast<int>(i));
+  // Each slot has expired, and ends a second time here.
   taken_.clear();
   Arrive(1);
-  EXPECT_EQ(Take(), static_cast<int>(3 * kMost));
+  EXPECT_EQ(AwaitNext(), static_cast<int>(3 * kMost));
 }
 
-TEST_F(HandshakePaceTest, ClientsThatHaveGivenUpAreClosedAndCostNoTurn) {
+TEST_F(HandshakePaceTest, ClientsThatHaveGivenUpAreClosedAndCostNoSlot) {
   for (size_t i = 0; i < 2 * kMost; ++i) Arrive(1);
   const int last = Arrive(1);
   for (size_t i = 0; i < 2 * kMost; ++i) clients_[i].Reset();
-  EXPECT_EQ(Take(), last);
+  EXPECT_EQ(AwaitNext(), last);
   EXPECT_EQ(pace_->waiting(), 0u);
 }
 
@@ -115,22 +115,22 @@ TEST_F(HandshakePaceTest, AWithdrawnConnectionIsClosedAndNotTaken) {
   EXPECT_TRUE(pace_->Withdraw(first));
   EXPECT_FALSE(pace_->Withdraw(first));
   EXPECT_EQ(fcntl(sockets_[static_cast<size_t>(first)], F_GETFD), -1);
-  EXPECT_EQ(Take(), second);
+  EXPECT_EQ(AwaitNext(), second);
   EXPECT_FALSE(pace_->Withdraw(second)) << "it is not the pace's any more";
 }
 
 TEST_F(HandshakePaceTest, StopEndsTheConnectionsThatWait) {
   Arrive(1);
   pace_->Stop();
-  EXPECT_EQ(Take(), -1);
+  EXPECT_EQ(AwaitNext(), -1);
   char byte = 0;
   EXPECT_EQ(recv(clients_.front().get(), &byte, 1, 0), 0);
 }
 
-// Turns that are never ended, with a clock that advances only while Take waits.
-class HandshakePatienceTest : public HandshakePaceTest {
+// Slots that are never ended, with a clock that advances only while AwaitNext waits.
+class HandshakeSlotTimeTest : public HandshakePaceTest {
  protected:
-  HandshakePatienceTest() { pace_ = HandshakePace::Create(time_); }
+  HandshakeSlotTimeTest() { pace_ = HandshakePace::Create(time_); }
 
   void Send(int connection, const std::string& bytes) {
     ASSERT_EQ(send(clients_[static_cast<size_t>(connection)].get(), bytes.data(), bytes.size(), 0),
@@ -145,60 +145,60 @@ class HandshakePatienceTest : public HandshakePaceTest {
   testing::LeapingRuntime time_;
 };
 
-TEST_F(HandshakePatienceTest, TheTurnOfASilentPeerEndsAfterThePatienceWithThePeer) {
+TEST_F(HandshakeSlotTimeTest, TheSlotOfASilentPeerEndsAfterTheSlotTimeForPeers) {
   for (size_t i = 0; i < kMost + 1; ++i) Arrive(1);
-  for (size_t i = 0; i < kMost; ++i) Take();
+  for (size_t i = 0; i < kMost; ++i) AwaitNext();
   EXPECT_EQ(time_.passed(), Duration(0));
-  EXPECT_EQ(Take(), static_cast<int>(kMost));
-  EXPECT_EQ(time_.passed(), HandshakePace::kPatienceWithPeer);
+  EXPECT_EQ(AwaitNext(), static_cast<int>(kMost));
+  EXPECT_EQ(time_.passed(), HandshakePace::kSlotTimeWhilePeerIsAwaited);
 }
 
-TEST_F(HandshakePatienceTest, AFirstRecordThatIsNotWholeIsSilence) {
+TEST_F(HandshakeSlotTimeTest, AFirstRecordThatIsNotWholeIsSilence) {
   for (const std::string& part :
        {FirstRecord(300).substr(0, 4), FirstRecord(300).substr(0, 5), FirstRecord(300).substr(0, 304)}) {
     SCOPED_TRACE(part.size());
     const Duration before = time_.passed();
     for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), part);
-    for (size_t i = 0; i < kMost + 1; ++i) Take();
-    EXPECT_EQ(time_.passed(), before + HandshakePace::kPatienceWithPeer);
-    time_.Pass(HandshakePace::kPatienceWithPeer);  // the last turns expire
+    for (size_t i = 0; i < kMost + 1; ++i) AwaitNext();
+    EXPECT_EQ(time_.passed(), before + HandshakePace::kSlotTimeWhilePeerIsAwaited);
+    time_.Pass(HandshakePace::kSlotTimeWhilePeerIsAwaited);  // the last slots expire
   }
 }
 
-TEST_F(HandshakePatienceTest, TheTurnOfAPeerThatWaitsForTheServerEndsAfterThePatienceWithTheServer) {
+TEST_F(HandshakeSlotTimeTest, TheSlotOfAPeerThatWaitsForTheServerEndsAfterTheSlotTimeForServers) {
   for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), FirstRecord(300));
-  for (size_t i = 0; i < kMost; ++i) Take();
+  for (size_t i = 0; i < kMost; ++i) AwaitNext();
   EXPECT_EQ(time_.passed(), Duration(0));
-  EXPECT_EQ(Take(), static_cast<int>(kMost));
-  EXPECT_EQ(time_.passed(), HandshakePace::kPatienceWithServer);
+  EXPECT_EQ(AwaitNext(), static_cast<int>(kMost));
+  EXPECT_EQ(time_.passed(), HandshakePace::kSlotTimeWhileServerIsAwaited);
 }
 
-TEST_F(HandshakePatienceTest, OnceTheServerHasWrittenItsPartThePeerHasThePatienceWithThePeer) {
+TEST_F(HandshakeSlotTimeTest, OnceTheServerHasWrittenItsPartThePeerHasTheSlotTimeForPeers) {
   for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), FirstRecord(300));
-  for (size_t i = 0; i < kMost; ++i) Take();
+  for (size_t i = 0; i < kMost; ++i) AwaitNext();
   time_.Pass(seconds(1));
-  taken_.back().turn->PeerIsNext();
-  EXPECT_EQ(Take(), static_cast<int>(kMost));
-  EXPECT_EQ(time_.passed(), seconds(1) + HandshakePace::kPatienceWithPeer);
+  taken_.back().slot->PeerIsAwaited();
+  EXPECT_EQ(AwaitNext(), static_cast<int>(kMost));
+  EXPECT_EQ(time_.passed(), seconds(1) + HandshakePace::kSlotTimeWhilePeerIsAwaited);
 }
 
 // A thousand half handshakes of one address wait, and eight are in flight, when another address connects.
-TEST_F(HandshakePatienceTest, HalfHandshakesOfOneAddressDelayAnotherByOneOfItsTurns) {
+TEST_F(HandshakeSlotTimeTest, HalfHandshakesOfOneAddressDelayAnotherByOneOfItsSlots) {
   const auto flood = [&] { Send(Arrive(1), FirstRecord(300).substr(0, 100)); };
   for (size_t i = 0; i < kMost; ++i) {
     flood();
-    Take();
+    AwaitNext();
   }
   for (int i = 0; i < 1000; ++i) flood();
   for (int round = 0; round < 5; ++round) {
     const Duration before = time_.passed();
     const int other = Arrive(2);
-    const bool at_once = Take() == other;
-    EXPECT_TRUE(at_once || Take() == other);
-    EXPECT_LE(time_.passed(), before + HandshakePace::kPatienceWithPeer);
-    // The flood takes the remaining turns.
+    const bool at_once = AwaitNext() == other;
+    EXPECT_TRUE(at_once || AwaitNext() == other);
+    EXPECT_LE(time_.passed(), before + HandshakePace::kSlotTimeWhilePeerIsAwaited);
+    // The flood takes the remaining slots.
     const Duration now = time_.passed();
-    for (size_t i = 0; i < kMost && time_.passed() == now; ++i) Take();
+    for (size_t i = 0; i < kMost && time_.passed() == now; ++i) AwaitNext();
   }
 }
 

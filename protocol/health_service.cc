@@ -195,8 +195,8 @@ class HealthService::Watch final : public Call {
 HealthService::HealthService(Runtime& runtime, Duration stuck_peer)
     : runtime_(runtime),
       mutex_(runtime),
-      watches_(runtime, Bound("health watches", kMostWatches)),
-      checks_(runtime, Bound("health checks", kMostChecks)),
+      watches_(runtime, Bound("health watches", kMaxWatchesPerPeer)),
+      checks_(runtime, Bound("health checks", kMaxChecksPerPeer)),
       watchdog_(runtime, stuck_peer) {
   using grpc::internal::RpcMethod;
   using grpc::internal::RpcServiceMethod;

@@ -5,7 +5,7 @@
 // its events blocks, so it answers even while all threads that may block are blocked (rpc_executor.h).
 // Check answers at once. Watch answers at once, and again after each change, at the latest kLook later. For an unknown
 // name Check answers NOT_FOUND. Watch answers SERVICE_UNKNOWN, and its stream stays open.
-// Bounds: a peer has at most kMostChecks unanswered checks and kMostWatches watches. All peers together have at most
+// Bounds: a peer has at most kMaxChecksPerPeer unanswered checks and kMaxWatchesPerPeer watches. All peers together have at most
 // sixteen times as many (stream_quota.h). A peer that takes nothing for `stuck_peer` loses its call.
 // States of a call: wanted (gRPC will fill it in) -> in work -> gone. After each call that is taken, the service wants
 // another.
@@ -39,8 +39,8 @@ namespace deut {
 class HealthService final : public grpc::Service {
  public:
   static constexpr Duration kLook = milliseconds(200);
-  static constexpr size_t kMostWatches = 64;
-  static constexpr size_t kMostChecks = 64;
+  static constexpr size_t kMaxWatchesPerPeer = 64;
+  static constexpr size_t kMaxChecksPerPeer = 64;
 
   explicit HealthService(Runtime& runtime, Duration stuck_peer = seconds(30));
   ~HealthService();  // REQUIRES: Stop was called, if Serve was

@@ -119,7 +119,7 @@ TEST(HealthServiceTest, WatchesAreLimitedAndTheirPlacesComeBack) {
   const std::shared_ptr<grpc::Channel> channel = peer->NewChannel(RpcTraffic::kShort);
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<Watcher>> watchers;
-    for (size_t i = 0; i < HealthService::kMostWatches; ++i) {
+    for (size_t i = 0; i < HealthService::kMaxWatchesPerPeer; ++i) {
       watchers.push_back(std::make_unique<Watcher>(channel));
       // In the second round, watches of the first one may not have ended yet.
       while (watchers.back()->Read() == -1) {

@@ -281,7 +281,7 @@ TEST(ZeroWindowHealthTest, ChecksAreLimitedByPeerAndEndAfterAWhile) {
   ASSERT_TRUE(server.ok()) << server.status().ToString();
   (*server)->SetServing(true);
   ZeroWindowPeer hostile((*server)->address());
-  for (size_t i = 0; i < HealthService::kMostChecks + 1; ++i) ASSERT_TRUE(hostile.Call(kHealthCheck, ""));
+  for (size_t i = 0; i < HealthService::kMaxChecksPerPeer + 1; ++i) ASSERT_TRUE(hostile.Call(kHealthCheck, ""));
   EXPECT_TRUE(hostile.HearsStatus("8")) << "one was more than the peer may have";
   const auto peer = *RpcPeer::Create("the server", "--server", (*server)->address(), nullptr, /*insecure=*/false);
   EXPECT_EQ(*testing::Health(*peer), 1);

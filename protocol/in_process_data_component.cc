@@ -13,8 +13,8 @@ Status Dead() { return DEUT_ERROR(kUnavailable, "the data component in this proc
 }  // namespace
 
 // The nodes of open streams, in a list so that Kill finds all of them. A node is linked once, by compare-and-swap on
-// the head, and stays. Its `used` flag takes and frees it. The stream's owner touches `inner` only inside the gate, and
-// Kill only once the gate is empty.
+// the head, and stays. Its `used` flag takes and frees it. The stream's owner touches `inner` only inside calls_inside_, and
+// Kill only once calls_inside_ is empty.
 template <typename Node>
 class InProcessDataComponent::NodeList {
  public:
@@ -25,7 +25,7 @@ class InProcessDataComponent::NodeList {
     }
   }
 
-  Node* Take() {
+  Node* Acquire() {
     for (Node* node = head_.load(std::memory_order_acquire); node != nullptr; node = node->next) {
       bool used = false;
       if (!DEUT_CAS_FAILS("in_process.take_node") &&
@@ -91,7 +91,7 @@ class InProcessDataComponent::Scan final : public ScanStream {
   Scan(InProcessDataComponent& owner, ScanNode* node) : owner_(owner), node_(node) {}
   ~Scan() override {
     {
-      CallGate::Call call(owner_.gate_);
+      CallDrain::Call call(owner_.calls_inside_);
       if (call.entered()) {
         node_->inner.reset();
       } else {
@@ -102,19 +102,19 @@ class InProcessDataComponent::Scan final : public ScanStream {
   }
 
   Status Grant(std::string_view bound, uint64_t bytes) override {
-    CallGate::Call call(owner_.gate_);
+    CallDrain::Call call(owner_.calls_inside_);
     if (!call.entered() || node_->inner == nullptr) return Dead();
     return node_->inner->Grant(bound, bytes);
   }
 
   Status Next(ScanBatch* batch, Deadline deadline) override {
-    CallGate::Call call(owner_.gate_);
+    CallDrain::Call call(owner_.calls_inside_);
     if (!call.entered() || node_->inner == nullptr) return Dead();
     return node_->inner->Next(batch, deadline);
   }
 
   bool ReadsAhead() const override {
-    CallGate::Call call(owner_.gate_);
+    CallDrain::Call call(owner_.calls_inside_);
     return call.entered() && node_->inner != nullptr && node_->inner->ReadsAhead();
   }
 
@@ -128,7 +128,7 @@ class InProcessDataComponent::ApplyLog final : public ApplyLogStream {
   ApplyLog(InProcessDataComponent& owner, ApplyNode* node) : owner_(owner), node_(node) {}
   ~ApplyLog() override {
     {
-      CallGate::Call call(owner_.gate_);
+      CallDrain::Call call(owner_.calls_inside_);
       if (!call.entered()) {
         owner_.WaitKilled();
       } else if (node_->inner != nullptr) {
@@ -139,7 +139,7 @@ class InProcessDataComponent::ApplyLog final : public ApplyLogStream {
   }
 
   Status Send(const LogBatch& batch, Deadline deadline) override {
-    CallGate::Call call(owner_.gate_);
+    CallDrain::Call call(owner_.calls_inside_);
     if (!call.entered() || node_->inner == nullptr) return Dead();
     return node_->inner->Send(batch, deadline);
   }
@@ -153,7 +153,7 @@ InProcessDataComponent::InProcessDataComponent(Runtime& runtime, Factory factory
     : runtime_(runtime),
       factory_(std::move(factory)),
       mutex_(runtime),
-      gate_(runtime),
+      calls_inside_(runtime),
       scans_(std::make_unique<NodeList<ScanNode>>()),
       apply_logs_(std::make_unique<NodeList<ApplyNode>>()) {}
 
@@ -163,7 +163,7 @@ Status InProcessDataComponent::Start() {
   MutexLock lock(mutex_);
   if (component_ != nullptr) return DEUT_ERROR(kWrongState, "the data component in this process is running already");
   DEUT_ASSIGN_OR_RETURN(component_, factory_());
-  gate_.Open();
+  calls_inside_.Open();
   return Status::Ok();
 }
 
@@ -171,7 +171,7 @@ void InProcessDataComponent::Kill() {
   MutexLock lock(mutex_);
   if (component_ == nullptr) return;
   kills_.fetch_add(1, std::memory_order_seq_cst);
-  gate_.Close();
+  calls_inside_.Close();
   scans_->ForEach([](ScanNode& node) { node.inner.reset(); });
   apply_logs_->ForEach([](ApplyNode& node) {
     if (node.inner == nullptr) return;
@@ -190,13 +190,13 @@ void InProcessDataComponent::WaitKilled() {
 }
 
 Result<HelloAnswer> InProcessDataComponent::Hello(const HelloRequest& request, Deadline deadline) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (!call.entered()) return Dead();
   return component_->Hello(request, deadline);
 }
 
 void InProcessDataComponent::Submit(absl::Span<DataRequest* const> requests) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (call.entered()) [[likely]] {
     component_->Submit(requests);
     return;
@@ -208,7 +208,7 @@ void InProcessDataComponent::Submit(absl::Span<DataRequest* const> requests) {
 }
 
 void InProcessDataComponent::Abandon(DataRequest* request) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (call.entered()) {
     component_->Abandon(request);
   } else {
@@ -217,16 +217,16 @@ void InProcessDataComponent::Abandon(DataRequest* request) {
 }
 
 std::shared_ptr<DirectReads> InProcessDataComponent::OpenReads(const Sender& sender) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   return call.entered() ? component_->OpenReads(sender) : nullptr;
 }
 
 Result<std::unique_ptr<ScanStream>> InProcessDataComponent::OpenScan(const Sender& sender, const ScanSpec& spec,
                                                                      Deadline deadline) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (!call.entered()) return Dead();
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<ScanStream> inner, component_->OpenScan(sender, spec, deadline));
-  ScanNode* node = scans_->Take();
+  ScanNode* node = scans_->Acquire();
   node->inner = std::move(inner);
   return std::unique_ptr<ScanStream>(new Scan(*this, node));
 }
@@ -234,9 +234,9 @@ Result<std::unique_ptr<ScanStream>> InProcessDataComponent::OpenScan(const Sende
 Result<std::unique_ptr<ApplyLogStream>> InProcessDataComponent::OpenApplyLog(const Sender& sender,
                                                                              ApplyLogListener* listener,
                                                                              Deadline deadline) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (!call.entered()) return Dead();
-  ApplyNode* node = apply_logs_->Take();
+  ApplyNode* node = apply_logs_->Acquire();
   node->Arm(listener);
   auto inner = component_->OpenApplyLog(sender, node, deadline);
   if (!inner.ok()) {
@@ -249,25 +249,25 @@ Result<std::unique_ptr<ApplyLogStream>> InProcessDataComponent::OpenApplyLog(con
 
 Result<std::vector<std::string>> InProcessDataComponent::Partition(const Sender& sender, TableId table, uint32_t n,
                                                                    Deadline deadline) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (!call.entered()) return Dead();
   return component_->Partition(sender, table, n, deadline);
 }
 
 Result<Position> InProcessDataComponent::Checkpoint(const Sender& sender, Position up_to, Deadline deadline) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (!call.entered()) return Dead();
   return component_->Checkpoint(sender, up_to, deadline);
 }
 
 Result<std::vector<TableInfo>> InProcessDataComponent::Tables(const Sender& sender, Deadline deadline) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (!call.entered()) return Dead();
   return component_->Tables(sender, deadline);
 }
 
 Result<std::vector<CounterValue>> InProcessDataComponent::Counters(Deadline deadline) {
-  CallGate::Call call(gate_);
+  CallDrain::Call call(calls_inside_);
   if (!call.entered()) return Dead();
   return component_->Counters(deadline);
 }

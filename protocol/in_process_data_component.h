@@ -9,7 +9,7 @@
 // Abandon accepts requests that the object does not know.
 // Thread-safety: any thread may call any method; Start and Kill exclude each other. Streams are as in data_component.h.
 // They may outlive their incarnation, and then every call answers UNAVAILABLE, but not this object.
-// Reads and scans take no lock here. CallGate keeps the object alive while a call runs. Streams live in nodes that are
+// Reads and scans take no lock here. CallDrain keeps the object alive while a call runs. Streams live in nodes that are
 // reused and never freed.
 #ifndef PROTOCOL_IN_PROCESS_DATA_COMPONENT_H_
 #define PROTOCOL_IN_PROCESS_DATA_COMPONENT_H_
@@ -24,7 +24,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "protocol/call_gate.h"
+#include "protocol/call_drain.h"
 #include "protocol/data_component.h"
 
 namespace deut {
@@ -67,15 +67,15 @@ class InProcessDataComponent final : public DataComponent {
   class Scan;
   class ApplyLog;
 
-  // For a call that the gate refused: returns when the Kill that closed the gate, if it still runs, is over. The
+  // For a call that was not admitted: returns when the Kill that closed calls_inside_, if it still runs, is over. The
   // incarnation to which the caller's request or stream belongs has then ended.
   void WaitKilled();
 
   Runtime& runtime_;
   const Factory factory_;
   Mutex mutex_;  // held by Start and Kill
-  CallGate gate_;
-  std::unique_ptr<DataComponent> component_;  // changes only while the gate is closed and no call is inside
+  CallDrain calls_inside_;
+  std::unique_ptr<DataComponent> component_;  // changes only while calls_inside_ is closed and no call is inside
   std::atomic<uint32_t> kills_{0};            // twice the number of ended incarnations; odd while Kill runs
   const std::unique_ptr<NodeList<ScanNode>> scans_;
   const std::unique_ptr<NodeList<ApplyNode>> apply_logs_;

@@ -8,16 +8,16 @@
 
 namespace deut {
 
-void OneShotHandler::Want(const StreamHost& host, const Request& request) {
+void OneShotHandler::RequestNextCall(const StreamHost& host, const Request& request) {
   auto* const call = new OneShotHandler(host, request);
-  request(&call->context(), call->stream(), call->taken());
+  request(&call->context(), call->stream(), call->accepted());
 }
 
-void OneShotHandler::OnTaken() {
-  Want(host_, request_);
+void OneShotHandler::OnAccepted() {
+  RequestNextCall(host_, request_);
   if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(entered);
   service_ = host_.services.For(context());
-  const OneShotWorkers::Options options{.parallel =
+  const OneShotWorkers::Options options{.max_running =
                                             static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
   workers_.emplace(host_.runtime, service_->get(), static_cast<OneShotWorkers::Threads&>(*this), options,
                    static_cast<OneShotWorkers::Stream*>(this));

@@ -25,7 +25,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   using Request =
       std::function<void(grpc::ServerContext* context,
                          grpc::ServerAsyncReaderWriter<wire::OneShotAnswers, wire::OneShotCalls>* stream, void* tag)>;
-  static void Want(const StreamHost& host, const Request& request);
+  static void RequestNextCall(const StreamHost& host, const Request& request);
 
  private:
   OneShotHandler(const StreamHost& host, const Request& request)
@@ -35,7 +35,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
         idle_watch_(host.idle, [this] { return EndIfIdle(); }) {}
   ~OneShotHandler() override = default;
 
-  void OnTaken() override;
+  void OnAccepted() override;
   void OnRead(bool ok) override;
   void OnWritten(bool ok) override;
 

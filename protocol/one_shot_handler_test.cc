@@ -177,9 +177,9 @@ TEST_F(OneShotHandlerTest, ACallThatWaitsHoldsUpNoOther) {
 }
 
 #ifdef DEUT_TEST_POINTS
-TEST_F(OneShotHandlerTest, AStreamLivesUntilWhoEndsItHasDone) {
+TEST_F(OneShotHandlerTest, AStreamLivesUntilTheThreadThatEndsItHasFinished) {
   RpcExecutor& executor = *server_->executor();
-  std::atomic<int> calls{0}, told{0};
+  std::atomic<int> calls{0}, over{0};
   std::atomic<bool> opened{false}, ended{false};
   Event gates[2];
   scripted_.before = [&](std::string_view call, Deadline) {
@@ -187,13 +187,13 @@ TEST_F(OneShotHandlerTest, AStreamLivesUntilWhoEndsItHasDone) {
     return Status::Ok();
   };
   testing::SetPointHandler([&](std::string_view point) {
-    if (point == "rpc_call.told") ++told;
+    if (point == "rpc_call.over") ++over;
     if (point != "rpc_call.finishing") return;
     EXPECT_TRUE(opened) << "not by the work that was posted";
     executor.BeforeBlocking();
     // The end of the call and the note to its peer have been run. The thread that ran the second of these has finished
     // it.
-    EXPECT_TRUE(Eventually([&] { return told == 2; }));
+    EXPECT_TRUE(Eventually([&] { return over == 2; }));
     Ping(executor.queue());
     EXPECT_NE(scripted_.sessions(), 0u) << "the stream is gone, and its workers with it";
     ended = true;

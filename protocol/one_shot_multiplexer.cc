@@ -20,7 +20,7 @@ bool OneShotMultiplexer::DoneLocked(OneShotCall* call) {
 }
 
 OneShotMultiplexer::Next OneShotMultiplexer::Submit(absl::Span<OneShotCall> calls) {
-  Next next = Next::kNothing;
+  Next next = Next::kNotSender;
   OneShotGroup* done = nullptr;
   {
     MutexLock lock(mutex_);
@@ -35,7 +35,7 @@ OneShotMultiplexer::Next OneShotMultiplexer::Submit(absl::Span<OneShotCall> call
                       .WithRetryAfter(1);
       if (DoneLocked(&call)) done = call.group;
     }
-    next = TakeRoleLocked();
+    next = BecomeSenderLocked();
   }
   if (done != nullptr) done->all_done.Set();  // The caller is its only waiter, so no thread sleeps on it.
   return next;
@@ -46,24 +46,24 @@ bool OneShotMultiplexer::MaySendLocked() const {
   const wire::OneShotCalls& first = queue_.front().calls;
   return unanswered_.size() < limits_.unanswered_messages || queue_.size() > 1 ||
          queue_.front().bytes >= limits_.message_bytes || first.calls_size() >= limits_.message_calls ||
-         first.calls(0).id() < hurried_before_;
+         first.calls(0).id() < not_held_before_;
 }
 
-OneShotMultiplexer::Next OneShotMultiplexer::TakeRoleLocked() {
-  if (!up_ || sending_ || !MaySendLocked()) return Next::kNothing;
+OneShotMultiplexer::Next OneShotMultiplexer::BecomeSenderLocked() {
+  if (!up_ || sending_ || !MaySendLocked()) return Next::kNotSender;
   sending_ = true;
   return Next::kSend;
 }
 
-OneShotMultiplexer::Next OneShotMultiplexer::Hurry(absl::Span<const OneShotCall> calls) {
+OneShotMultiplexer::Next OneShotMultiplexer::StopHoldingBack(absl::Span<const OneShotCall> calls) {
   MutexLock lock(mutex_);
   for (const OneShotCall& call : calls) {
     if (call.done || call.sent) continue;
-    hurried_before_ = std::max(hurried_before_, call.id + 1);
+    not_held_before_ = std::max(not_held_before_, call.id + 1);
     // Messages that were sent before this call was submitted are slow. They must not hold back calls that come now.
     while (!unanswered_.empty() && unanswered_.front().last < call.id) unanswered_.pop_front();
   }
-  return TakeRoleLocked();
+  return BecomeSenderLocked();
 }
 
 void OneShotMultiplexer::QueueLocked(OneShotCall* call) {
@@ -131,13 +131,13 @@ bool OneShotMultiplexer::StopSending() {
   return sending_;
 }
 
-void OneShotMultiplexer::GiveUpRole() {
+void OneShotMultiplexer::ReleaseSenderRole() {
   MutexLock lock(mutex_);
   DEUT_CHECK(!up_ && sending_);
   sending_ = false;
 }
 
-void OneShotMultiplexer::Down(const Status& status) {
+void OneShotMultiplexer::FailAll(const Status& status) {
   finished_.clear();
   {
     MutexLock lock(mutex_);
@@ -151,7 +151,7 @@ void OneShotMultiplexer::Down(const Status& status) {
     queued_ = 0;
     unanswered_.clear();
   }
-  TellFinished();
+  WakeFinished();
 }
 
 OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answers) {
@@ -170,7 +170,7 @@ OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answ
       if (DoneLocked(call)) finished_.push_back(call->group);
     }
   }
-  TellFinished();
+  WakeFinished();
   // The next message is released only after the callers were woken: their next calls then go into that message.
   MutexLock lock(mutex_);
   for (const wire::OneShotAnswer& answer : answers->answers()) {
@@ -178,10 +178,10 @@ OneShotMultiplexer::Next OneShotMultiplexer::Answered(wire::OneShotAnswers* answ
         std::ranges::partition_point(unanswered_, [&](const Ids& ids) { return ids.last < answer.id(); });
     if (found != unanswered_.end() && found->first <= answer.id()) unanswered_.erase(found);
   }
-  return TakeRoleLocked();
+  return BecomeSenderLocked();
 }
 
-void OneShotMultiplexer::TellFinished() {
+void OneShotMultiplexer::WakeFinished() {
   BatchedEvent::Word* to_wake = nullptr;
   for (OneShotGroup* group : finished_) {
     BatchedEvent::Word* const word = group->word;  // Once it is set the group may be gone.

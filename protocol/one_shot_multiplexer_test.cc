@@ -57,8 +57,8 @@ class OneShotMultiplexerTest : public ::testing::Test {
     }
   }
   void End(const Status& status) {
-    if (multiplexer_.StopSending()) multiplexer_.GiveUpRole();
-    multiplexer_.Down(status);
+    if (multiplexer_.StopSending()) multiplexer_.ReleaseSenderRole();
+    multiplexer_.FailAll(status);
   }
   bool Done(Calls& calls) { return calls.group.IsDone(); }
 
@@ -82,8 +82,8 @@ TEST_F(OneShotMultiplexerTest, OneSendsWhatAllHaveSubmitted) {
   Calls first(1), second(1), third(1);
   EXPECT_EQ(Submit(first), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{1}));
-  EXPECT_EQ(Submit(second), Next::kNothing);
-  EXPECT_EQ(Submit(third), Next::kNothing);
+  EXPECT_EQ(Submit(second), Next::kNotSender);
+  EXPECT_EQ(Submit(third), Next::kNotSender);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{2, 3}));
   EXPECT_TRUE(Take().empty());
   Answer(3, 30);
@@ -100,11 +100,11 @@ TEST_F(OneShotMultiplexerTest, MessagesAreBounded) {
   multiplexer_.Up();
   Calls four(4), large(1, 90);
   EXPECT_EQ(Submit(four), Next::kSend);
-  EXPECT_EQ(Submit(large), Next::kNothing);
+  EXPECT_EQ(Submit(large), Next::kNotSender);
   EXPECT_EQ(Take().size(), 3u);
   EXPECT_EQ(Take().size(), 2u);  // 10 and 90 bytes
   Calls beyond(1);
-  EXPECT_EQ(Submit(beyond), Next::kNothing);
+  EXPECT_EQ(Submit(beyond), Next::kNotSender);
   EXPECT_TRUE(Done(beyond));
   EXPECT_EQ(beyond.calls[0].lost.code(), ErrorCode::kResourceExhausted);
   EXPECT_NE(beyond.calls[0].lost.retry_after_ms(), 0u);
@@ -133,7 +133,7 @@ TEST_F(OneShotMultiplexerTest, TheEndTellsWhatWasSentAndWhatWasNot) {
   Calls sent(1), queued(1);
   EXPECT_EQ(Submit(sent), Next::kSend);
   Take();
-  EXPECT_EQ(Submit(queued), Next::kNothing);
+  EXPECT_EQ(Submit(queued), Next::kNotSender);
   End(broken_);
   EXPECT_TRUE(Done(sent) && Done(queued));
   EXPECT_TRUE(sent.calls[0].sent);
@@ -162,14 +162,14 @@ TEST_F(OneShotMultiplexerTest, WhatIsGivenUpIsNotTouchedAnyMore) {
   Answer(2, 20);
   // The call is abandoned before it is sent.
   two = std::make_unique<Calls>(1);
-  EXPECT_EQ(Submit(*two), Next::kNothing);
+  EXPECT_EQ(Submit(*two), Next::kNotSender);
   EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(two->calls), late));
   EXPECT_FALSE(two->calls[0].sent);
   two.reset();
   // An abandoned call is not sent later, because its caller reports it as not done.
   Calls kept(1), more(2);
-  EXPECT_EQ(Submit(kept), Next::kNothing);
-  EXPECT_EQ(Submit(more), Next::kNothing);
+  EXPECT_EQ(Submit(kept), Next::kNotSender);
+  EXPECT_EQ(Submit(more), Next::kNotSender);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{4, 5}));
   EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(more.calls), late));
   EXPECT_TRUE(Take().empty());
@@ -186,7 +186,7 @@ TEST_F(OneShotMultiplexerTest, WhatIsGivenUpCountsUntilItIsSent) {
   Take();
   for (int i = 0; i < 8; ++i) {
     Calls again(1);
-    EXPECT_EQ(Submit(again), Next::kNothing);
+    EXPECT_EQ(Submit(again), Next::kNotSender);
     EXPECT_EQ(Done(again), i >= 5) << i;
     if (!Done(again)) multiplexer_.Abandon(absl::MakeSpan(again.calls), broken_);
   }
@@ -217,18 +217,18 @@ TEST_F(OneShotMultiplexerTest, WhileTwoMessagesAreUnansweredCallsGather) {
   EXPECT_TRUE(Take().empty());
   EXPECT_EQ(Submit(second), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{2}));
-  EXPECT_EQ(Submit(third), Next::kNothing);
+  EXPECT_EQ(Submit(third), Next::kNotSender);
   EXPECT_TRUE(Take().empty());  // held back, and the role is free
-  EXPECT_EQ(Submit(fourth), Next::kNothing);
+  EXPECT_EQ(Submit(fourth), Next::kNotSender);
   // An answer makes room for one message, and only once per message.
   EXPECT_EQ(Answer(2, 20), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4}));
   EXPECT_TRUE(Take().empty());
-  EXPECT_EQ(Submit(fifth), Next::kNothing);
-  EXPECT_EQ(Answer(2, 21), Next::kNothing);
+  EXPECT_EQ(Submit(fifth), Next::kNotSender);
+  EXPECT_EQ(Answer(2, 21), Next::kNotSender);
   EXPECT_EQ(Answer(4, 40), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{5}));
-  EXPECT_EQ(Answer(3, 30), Next::kNothing);  // the message has been answered before
+  EXPECT_EQ(Answer(3, 30), Next::kNotSender);  // the message has been answered before
   End(broken_);
 }
 
@@ -236,7 +236,7 @@ TEST_F(OneShotMultiplexerTest, AWholeMessageIsNotHeldBack) {
   multiplexer_.Up();
   Calls first(1), second(1), two(2), third(1), large(1, 95);
   SendAlone({&first, &second});
-  EXPECT_EQ(Submit(two), Next::kNothing);
+  EXPECT_EQ(Submit(two), Next::kNotSender);
   EXPECT_EQ(Submit(third), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4, 5}));
   End(broken_);
@@ -244,7 +244,7 @@ TEST_F(OneShotMultiplexerTest, AWholeMessageIsNotHeldBack) {
   multiplexer_.Up();
   Calls again(1), more(1), small(1);
   SendAlone({&again, &more});
-  EXPECT_EQ(Submit(small), Next::kNothing);
+  EXPECT_EQ(Submit(small), Next::kNotSender);
   EXPECT_EQ(Submit(large), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{8}));
   EXPECT_TRUE(Take().empty());
@@ -255,15 +255,15 @@ TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
   multiplexer_.Up();
   Calls first(1), second(1), third(1), fourth(1), fifth(1);
   SendAlone({&first, &second});
-  EXPECT_EQ(multiplexer_.Hurry(second.calls), Next::kNothing);  // it is already sent
-  EXPECT_EQ(Submit(third), Next::kNothing);
-  EXPECT_EQ(Submit(fourth), Next::kNothing);
-  EXPECT_EQ(multiplexer_.Hurry(fourth.calls), Next::kSend);
-  EXPECT_EQ(Submit(fifth), Next::kNothing);
+  EXPECT_EQ(multiplexer_.StopHoldingBack(second.calls), Next::kNotSender);  // it is already sent
+  EXPECT_EQ(Submit(third), Next::kNotSender);
+  EXPECT_EQ(Submit(fourth), Next::kNotSender);
+  EXPECT_EQ(multiplexer_.StopHoldingBack(fourth.calls), Next::kSend);
+  EXPECT_EQ(Submit(fifth), Next::kNotSender);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 4, 5}));
   EXPECT_TRUE(Take().empty());
-  EXPECT_EQ(multiplexer_.Hurry(third.calls), Next::kNothing);  // it is already sent
-  // While another thread sends, that thread takes the hurried call.
+  EXPECT_EQ(multiplexer_.StopHoldingBack(third.calls), Next::kNotSender);  // it is already sent
+  // While another thread sends, that thread takes the call.
   Calls two(2), alone(1);
   Answer(3, 30);
   EXPECT_EQ(multiplexer_.outstanding(), 4u);
@@ -273,13 +273,13 @@ TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
   Answer(5, 50);
   EXPECT_EQ(Submit(two), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{6, 7}));
-  EXPECT_EQ(Submit(alone), Next::kNothing);
-  EXPECT_EQ(multiplexer_.Hurry(alone.calls), Next::kNothing);
+  EXPECT_EQ(Submit(alone), Next::kNotSender);
+  EXPECT_EQ(multiplexer_.StopHoldingBack(alone.calls), Next::kNotSender);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{8}));
   End(broken_);
   Calls down(1);
   EXPECT_EQ(Submit(down), Next::kDown);
-  EXPECT_EQ(multiplexer_.Hurry(down.calls), Next::kNothing);
+  EXPECT_EQ(multiplexer_.StopHoldingBack(down.calls), Next::kNotSender);
 }
 
 // A thread that was told to send always has a message to send, even if calls were abandoned meanwhile: its stream waits
@@ -288,7 +288,7 @@ TEST_F(OneShotMultiplexerTest, WhoIsToldToSendSendsAlthoughTheMessageBeforeIsGiv
   multiplexer_.Up();
   Calls first(1), second(1), small(1), large(1, 95);
   SendAlone({&first, &second});
-  EXPECT_EQ(Submit(small), Next::kNothing);
+  EXPECT_EQ(Submit(small), Next::kNotSender);
   EXPECT_EQ(Submit(large), Next::kSend);
   EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(small.calls), broken_));
   EXPECT_EQ(Take(), (std::vector<uint64_t>{4}));
@@ -308,8 +308,8 @@ TEST_F(OneShotMultiplexerTest, WhatIsSlowHoldsBackOthersOnce) {
   multiplexer_.Up();
   Calls slow(1), slower(1), third(1), fourth(1);
   SendAlone({&slow, &slower});
-  EXPECT_EQ(Submit(third), Next::kNothing);
-  EXPECT_EQ(multiplexer_.Hurry(third.calls), Next::kSend);
+  EXPECT_EQ(Submit(third), Next::kNotSender);
+  EXPECT_EQ(multiplexer_.StopHoldingBack(third.calls), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3}));
   EXPECT_TRUE(Take().empty());
   SendAlone({&fourth});
@@ -322,7 +322,7 @@ TEST_F(OneShotMultiplexerTest, WhatIsGivenUpDoesNotHoldBackOthersForEver) {
   Calls first(1), second(1), third(1);
   SendAlone({&first, &second});
   EXPECT_TRUE(multiplexer_.Abandon(absl::MakeSpan(first.calls), late));
-  EXPECT_EQ(Submit(third), Next::kNothing);
+  EXPECT_EQ(Submit(third), Next::kNotSender);
   // Its answer still comes, and shows that the peer has finished with the message.
   EXPECT_EQ(Answer(1, 10), Next::kSend);
   EXPECT_EQ(Take(), (std::vector<uint64_t>{3}));
@@ -362,7 +362,7 @@ TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
         }
         if (next == Next::kSend) send();
         const Deadline wait = runtime_.Now() + microseconds((round * 7 + caller) % 50);
-        if (round % 2 == 0 && multiplexer.Hurry(calls.calls) == Next::kSend) send();
+        if (round % 2 == 0 && multiplexer.StopHoldingBack(calls.calls) == Next::kSend) send();
         if (!calls.group.Wait(runtime_, wait) &&
             !multiplexer.Abandon(absl::MakeSpan(calls.calls), Status(ErrorCode::kDeadlineExceeded, "late"))) {
           calls.group.Wait(runtime_, kNoDeadline);
@@ -388,13 +388,13 @@ TEST_F(OneShotMultiplexerTest, CallersGiveUpWhileAnswersComeAndTheStreamEnds) {
     if (++turns % 16 != 0) continue;
     // The holder of the role gives it up by itself here, because it has no stream that could fail.
     while (multiplexer.StopSending()) runtime_.Yield();
-    multiplexer.Down(broken_);
+    multiplexer.FailAll(broken_);
     multiplexer.Up();
   }
   for (const auto& thread : threads) thread->Join();
   EXPECT_EQ(ended.load(), 0);
   while (multiplexer.StopSending()) runtime_.Yield();
-  multiplexer.Down(broken_);
+  multiplexer.FailAll(broken_);
 }
 
 }  // namespace

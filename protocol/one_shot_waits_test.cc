@@ -24,8 +24,8 @@ TEST_F(OneShotWorkersTest, WhatIsReadAheadIsAskedForTogetherAndHoldsUpNobodyElse
   std::atomic<int> starts{0};
   scripted_.reads_ahead = "far";
   scripted_.before = [&](std::string_view call, Deadline) {
-    if (call == "start_reads") ++starts;
-    if (call == "finish_reads") {
+    if (call == "start_prefetch") ++starts;
+    if (call == "await_prefetch") {
       asked.Signal(runtime_);
       go.Wait(runtime_, kNoDeadline);
     }
@@ -55,7 +55,7 @@ TEST_F(OneShotWorkersTest, WithoutReadingAheadEachReadsForItself) {
   std::atomic<int> refused{0};
   scripted_.reads_ahead = "far";
   scripted_.before = [&](std::string_view call, Deadline) {
-    if (call != "start_reads") return Status::Ok();
+    if (call != "start_prefetch") return Status::Ok();
     ++refused;
     return Status(ErrorCode::kUnavailable, "not now");
   };
@@ -76,7 +76,7 @@ TEST_F(OneShotWorkersTest, NothingIsReadAheadForSnapshots) {
   std::atomic<int> starts{0};
   scripted_.reads_ahead = "far";
   scripted_.before = [&](std::string_view call, Deadline) {
-    if (call == "start_reads") ++starts;
+    if (call == "start_prefetch") ++starts;
     return Status::Ok();
   };
   Start();
@@ -97,7 +97,7 @@ class PeerGoesTest : public OneShotWorkersTest {
     Event asked, go;
     scripted_.reads_ahead = "far";
     scripted_.before = [&](std::string_view call, Deadline) {
-      if (call == "finish_reads") {
+      if (call == "await_prefetch") {
         asked.Signal(runtime_);
         go.Wait(runtime_, kNoDeadline);
       }
@@ -127,9 +127,9 @@ TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndHoldUpNobodyElse) {
   std::atomic<int> starts{0}, taken{0};
   scripted_.reads_ahead = "far";
   scripted_.before = [&](std::string_view call, Deadline) {
-    if (call == "start_reads") ++starts;
+    if (call == "start_prefetch") ++starts;
     if (call == "take_begun") ++taken;
-    if (call == "finish_reads") {
+    if (call == "await_prefetch") {
       asked.Signal(runtime_);
       go.Wait(runtime_, kNoDeadline);
     }

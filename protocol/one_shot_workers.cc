@@ -18,16 +18,16 @@ namespace {
 
 // When more bytes of answers than this wait for the writer, threads that have more answers stop.
 constexpr size_t kMaxReadyBytes = 4 * kAnswerMessageBytes;
-constexpr size_t kBatchesKept = 4;
+constexpr size_t kMaxFreeBatches = 4;
 // The bytes for which an answer counts, apart from its results.
 constexpr size_t kAnswerBytes = 32;
 // The most calls whose reads are examined together.
-constexpr size_t kMostLookedAt = 128;
+constexpr size_t kMaxExaminedTogether = 128;
 // After a prefetch that the DC did not answer in time, there is none for this long: each held-back call asks again.
-constexpr Duration kAfterVain = milliseconds(100);
+constexpr Duration kPauseAfterMissedPrefetch = milliseconds(100);
 // A wait for the disk ends at least this often, for calls whose deadline passes meanwhile. It is not short: a caller
 // with little time does not write the log itself (RedoLog::WaitDurable).
-constexpr Duration kLookAtDeadlines = seconds(2);
+constexpr Duration kDeadlineCheckInterval = seconds(2);
 
 }  // namespace
 
@@ -39,17 +39,17 @@ class OneShotWorkers::Worker {
   // Runs one call and gathers its answer.
   void RunCall(const wire::OneShotCall& call, Deadline deadline, std::unique_ptr<BegunOneShot> begun);
   // True: the call that has just ended brought another thread in this thread's place.
-  bool TakeBehind() { return std::exchange(behind_, false); }
+  bool TakeHandedOver() { return std::exchange(handed_over_, false); }
 
   // True: the call's reads need the DC, the session will ask for them, and the call is held back. It may be begun for
   // that.
-  bool WantReads(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun);
+  bool NotePrefetch(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun);
 
   Answers answers;
-  std::vector<Unacknowledged::Answer> unacknowledged;
+  std::vector<WithheldAnswers::Answer> withheld;
   std::unique_ptr<TransactionSession> session;
   Duration patience = Duration(0);  // of the call that it runs
-  MonotonicTime since;              // the last time that it looked at the queue's length
+  MonotonicTime since;              // the last time that it checked the queue's length
   const std::function<void()>& hand_over() const { return hand_over_; }
 
  private:
@@ -64,7 +64,7 @@ class OneShotWorkers::Worker {
 
   OneShotWorkers& owner_;
   const std::function<void()> hand_over_;
-  bool behind_ = false;
+  bool handed_over_ = false;
   TransactionOptions options_;
   std::vector<Operation> operations_;
   std::vector<OperationResult> results_;
@@ -75,7 +75,7 @@ void OneShotWorkers::Worker::HandOver() {
   DEUT_POINT("one_shot_workers.hand_over");
   {
     MutexLock lock(owner_.mutex_);
-    behind_ = true;
+    handed_over_ = true;
     owner_.PublishLocked(*this);
     --owner_.running_;
     if (owner_.running_ == 0) {
@@ -92,7 +92,7 @@ void OneShotWorkers::Worker::HandOver() {
   owner_.threads_.BeforeBlocking();
 }
 
-bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun) {
+bool OneShotWorkers::Worker::NotePrefetch(const wire::OneShotCall& call, std::unique_ptr<BegunOneShot>* begun) {
   if (session == nullptr) {
     Result<std::unique_ptr<TransactionSession>> fresh = owner_.service_.NewSession(kNoDeadline);
     if (!fresh.ok()) return false;
@@ -103,9 +103,9 @@ bool OneShotWorkers::Worker::WantReads(const wire::OneShotCall& call, std::uniqu
   // An invalid call gets its error when it is run.
   if (!FromWire(call.one_shot().operations(), &operations_).ok() || operations_.empty()) return false;
   if (operations_.front().kind == OperationKind::kScan && FromWire(call.one_shot().begin(), &options_).ok()) {
-    *begun = session->BeginAhead(options_, operations_);
+    *begun = session->BeginForPrefetch(options_, operations_);
   }
-  return session->WantReads(operations_) || *begun != nullptr;
+  return session->NotePrefetch(operations_) || *begun != nullptr;
 }
 
 Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_shot, Deadline deadline, Lsn* durable_at,
@@ -117,7 +117,7 @@ Result<CommitAnswer> OneShotWorkers::Worker::Execute(const wire::OneShot& one_sh
   if (session == nullptr) {
     DEUT_ASSIGN_OR_RETURN(session, owner_.service_.NewSession(deadline));
   }
-  return session->ExecuteOneShotAhead(options_, operations_, &results_, deadline, durable_at, std::move(begun));
+  return session->ExecuteOneShotWithoutWait(options_, operations_, &results_, deadline, durable_at, std::move(begun));
 }
 
 wire::SessionAnswer* OneShotWorkers::Worker::NewAnswer(uint64_t id) {
@@ -150,7 +150,7 @@ void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline dea
   const Result<CommitAnswer> commit = Execute(call.one_shot(), deadline, &durable_at, std::move(begun));
   wire::SessionAnswer* answer = NewAnswer(call.id());
   AddResults(call.id(), &answer);
-  if (!commit.ok()) answer->set_timestamp(RefusedAt(results_).value);
+  if (!commit.ok()) answer->set_timestamp(FailedPreconditionAt(results_).value);
   results_.clear();  // there may be many, and the worker may be idle for long
   if (commit.ok()) {
     answer->set_timestamp(commit->timestamp.value);
@@ -165,9 +165,9 @@ void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline dea
 void OneShotWorkers::Worker::Withhold(const Result<CommitAnswer>& commit, Lsn durable_at, Deadline deadline) {
   const size_t bytes = answers.bytes - bytes_before_;
   const bool wrote = commit.ok() && commit->commit_lsn != Lsn(0);
-  Unacknowledged::Answer& withheld = unacknowledged.emplace_back(
-      Unacknowledged::Answer{.at = durable_at, .deadline = deadline, .wrote = wrote, .bytes = bytes});
-  withheld.message.Swap(answers.message.mutable_answers(answers.message.answers_size() - 1));
+  WithheldAnswers::Answer& answer = withheld.emplace_back(
+      WithheldAnswers::Answer{.durable_at = durable_at, .deadline = deadline, .wrote = wrote, .bytes = bytes});
+  answer.message.Swap(answers.message.mutable_answers(answers.message.answers_size() - 1));
   answers.message.mutable_answers()->RemoveLast();
   answers.bytes = bytes_before_;
 }
@@ -230,7 +230,7 @@ void OneShotWorkers::OpenLocked(std::unique_ptr<Batch> first) {
   if (!refused_) QueueLocked(std::move(first));
 }
 
-std::unique_ptr<OneShotWorkers::Worker> OneShotWorkers::TakeWorkerLocked() {
+std::unique_ptr<OneShotWorkers::Worker> OneShotWorkers::GetWorkerLocked() {
   if (spare_.empty()) return std::make_unique<Worker>(*this);
   std::unique_ptr<Worker> worker = std::move(spare_.back());
   spare_.pop_back();
@@ -238,13 +238,13 @@ std::unique_ptr<OneShotWorkers::Worker> OneShotWorkers::TakeWorkerLocked() {
 }
 
 void OneShotWorkers::Work() {
-  std::unique_ptr<Worker> own = TakeWorkerLocked();
+  std::unique_ptr<Worker> own = GetWorkerLocked();
   Worker& worker = *own;
   worker.since = runtime_.Now();
   for (;;) {
-    if (queue_.empty() || !queue_.front().looked) {
+    if (queue_.empty() || !queue_.front().examined) {
       if (!queue_.empty()) {
-        LookAheadLocked(worker);
+        PrefetchLocked(worker);
       } else if (!Rest(worker)) {
         break;
       }
@@ -258,7 +258,7 @@ void OneShotWorkers::Work() {
     worker.RunCall(item.batch->message.calls(item.index), item.batch->deadlines[item.index], std::move(item.begun));
     const MonotonicTime now = runtime_.Now();
     mutex_.Lock();
-    if (worker.TakeBehind()) {
+    if (worker.TakeHandedOver()) {
       ++running_;
       worker.since = now;
     }
@@ -270,12 +270,12 @@ void OneShotWorkers::Work() {
     WriteLocked();
     // Commits that are to become durable do not wait for it either. A thread must ask for that, and takes up the queue
     // again afterwards.
-    if (NeedsAcknowledgerLocked() && (OthersCanRunLocked() || unacknowledged_.bytes() > kMaxReadyBytes)) {
+    if (NeedsAcknowledgerLocked() && (OthersCanRunLocked() || withheld_.bytes() > kMaxReadyBytes)) {
       AcknowledgeLocked(worker);
       worker.since = runtime_.Now();
     }
     AwaitRoomLocked();
-    if (!queue_.empty() && running_ < options_.parallel) SummonLocked();
+    if (!queue_.empty() && running_ < options_.max_running) SummonLocked();
   }
   --running_;
   --inside_;
@@ -289,31 +289,31 @@ void OneShotWorkers::UnlockAndFinish() {
   if (finished) stream_->End(reason);
 }
 
-void OneShotWorkers::LookAheadLocked(Worker& worker) {
-  std::vector<Item> looked;
-  while (!queue_.empty() && !queue_.front().looked && looked.size() < kMostLookedAt) {
-    looked.push_back(std::move(queue_.front()));
-    looked.back().looked = true;
+void OneShotWorkers::PrefetchLocked(Worker& worker) {
+  std::vector<Item> examined;
+  while (!queue_.empty() && !queue_.front().examined && examined.size() < kMaxExaminedTogether) {
+    examined.push_back(std::move(queue_.front()));
+    examined.back().examined = true;
     queue_.pop_front();
   }
-  absl::Span<Item> items = absl::MakeSpan(looked);
+  absl::Span<Item> items = absl::MakeSpan(examined);
   // A single call sends its own reads when it is run.
-  if (looked.size() > 1 && runtime_.Now() >= no_reads_ahead_until_) {
+  if (examined.size() > 1 && runtime_.Now() >= no_prefetch_until_) {
     mutex_.Unlock();
     Deadline until = runtime_.Now() + options_.hold_back;
-    for (Item& item : looked) {
-      item.held = worker.WantReads(item.batch->message.calls(item.index), &item.begun);
+    for (Item& item : examined) {
+      item.held = worker.NotePrefetch(item.batch->message.calls(item.index), &item.begun);
       if (item.held) until = std::min(until, item.batch->deadlines[item.index]);
     }
-    DEUT_POINT("one_shot_workers.looked");
-    const bool asked = worker.session != nullptr && worker.session->StartReads();
-    if (asked) std::ranges::stable_partition(looked, [](const Item& item) { return !item.held; });
+    DEUT_POINT("one_shot_workers.examined");
+    const bool asked = worker.session != nullptr && worker.session->StartPrefetch();
+    if (asked) std::ranges::stable_partition(examined, [](const Item& item) { return !item.held; });
     mutex_.Lock();
     if (asked) {
-      const auto others = static_cast<size_t>(std::ranges::count(looked, false, &Item::held));
+      const auto others = static_cast<size_t>(std::ranges::count(examined, false, &Item::held));
       QueueFirstLocked(items.subspan(0, others));
       items.remove_prefix(others);
-      TakeReadsLocked(worker, until);
+      AwaitPrefetchLocked(worker, until);
     }
   }
   QueueFirstLocked(items);
@@ -321,22 +321,21 @@ void OneShotWorkers::LookAheadLocked(Worker& worker) {
 
 // A session that prefetches holds back the low-water. So its thread does nothing else until the prefetch has ended. Any
 // call it ran might wait for that end, such as a snapshot that wants to be later than it.
-void OneShotWorkers::TakeReadsLocked(Worker& worker, Deadline until) {
+void OneShotWorkers::AwaitPrefetchLocked(Worker& worker, Deadline until) {
   const Duration patience = PatienceLocked(worker);
   mutex_.Unlock();
   const bool all = [&] {
     const BlockingHook blocking_hook(worker.hand_over(), patience);
-    return worker.session->FinishReads(until);
+    return worker.session->AwaitPrefetch(until);
   }();
   const MonotonicTime now = runtime_.Now();
   mutex_.Lock();
-  if (worker.TakeBehind()) ++running_;
-  if (!all) no_reads_ahead_until_ = now + kAfterVain;
+  if (worker.TakeHandedOver()) ++running_;
+  if (!all) no_prefetch_until_ = now + kPauseAfterMissedPrefetch;
 }
 
 Duration OneShotWorkers::PatienceLocked(const Worker& worker) const {
-  const bool nothing_else =
-      queue_.empty() && worker.answers.message.answers_size() == 0 && worker.unacknowledged.empty();
+  const bool nothing_else = queue_.empty() && worker.answers.message.answers_size() == 0 && worker.withheld.empty();
   return nothing_else && threads_.MayHaveDelay() ? options_.patience : Duration(0);
 }
 
@@ -364,9 +363,9 @@ void OneShotWorkers::EndBegunLocked() {
 
 void OneShotWorkers::AcknowledgeLocked(Worker& worker) {
   acknowledging_ = true;
-  const Lsn first = unacknowledged_.first();
-  // Answers that are added meanwhile have deadlines, too. kLookAtDeadlines bounds the wait for them.
-  const Deadline deadline = std::min(unacknowledged_.EarliestDeadline(), Deadline(runtime_.Now() + kLookAtDeadlines));
+  const Lsn first = withheld_.first();
+  // Answers that are added meanwhile have deadlines, too. kDeadlineCheckInterval bounds the wait for them.
+  const Deadline deadline = std::min(withheld_.EarliestDeadline(), Deadline(runtime_.Now() + kDeadlineCheckInterval));
   mutex_.Unlock();
   const Result<Lsn> durable = [&] {
     const BlockingHook blocking_hook(worker.hand_over());
@@ -374,9 +373,9 @@ void OneShotWorkers::AcknowledgeLocked(Worker& worker) {
   }();
   const MonotonicTime now = runtime_.Now();
   mutex_.Lock();
-  if (worker.TakeBehind()) ++running_;
+  if (worker.TakeHandedOver()) ++running_;
   acknowledging_ = false;
-  unacknowledged_.Take(durable, now, [this](wire::OneShotAnswer* answer, size_t bytes) DEUT_REQUIRES(mutex_) {
+  withheld_.Release(durable, now, [this](wire::OneShotAnswer* answer, size_t bytes) DEUT_REQUIRES(mutex_) {
     if (ready_.empty() || ready_.back().bytes + bytes > kAnswerMessageBytes) ready_.emplace_back();
     ready_.back().message.add_answers()->Swap(answer);
     ready_.back().bytes += bytes;
@@ -399,7 +398,7 @@ bool OneShotWorkers::Rest(Worker& worker) {
 }
 
 bool OneShotWorkers::RoomLocked() const {
-  return !(writing_ && ready_bytes_ > kMaxReadyBytes) && !(acknowledging_ && unacknowledged_.bytes() > kMaxReadyBytes);
+  return !(writing_ && ready_bytes_ > kMaxReadyBytes) && !(acknowledging_ && withheld_.bytes() > kMaxReadyBytes);
 }
 
 void OneShotWorkers::StartReadLocked() {
@@ -432,13 +431,13 @@ void OneShotWorkers::DoneLocked(Batch* batch) {
   if (--batch->left != 0) return;
   const auto found = std::find_if(used_.begin(), used_.end(), [batch](const auto& one) { return one.get() == batch; });
   DEUT_CHECK(found != used_.end());
-  if (free_.size() < kBatchesKept) free_.push_back(std::move(*found));
+  if (free_.size() < kMaxFreeBatches) free_.push_back(std::move(*found));
   used_.erase(found);
 }
 
 void OneShotWorkers::PublishLocked(Worker& worker) {
-  for (Unacknowledged::Answer& answer : worker.unacknowledged) unacknowledged_.Add(std::move(answer));
-  worker.unacknowledged.clear();
+  for (WithheldAnswers::Answer& answer : worker.withheld) withheld_.Add(std::move(answer));
+  worker.withheld.clear();
   if (worker.answers.message.answers_size() == 0) return;
   ready_bytes_ += worker.answers.bytes;
   ready_.push_back(std::move(worker.answers));
@@ -487,7 +486,7 @@ bool OneShotWorkers::EndIfIdle(const Status& reason) {
   {
     MutexLock lock(mutex_);
     const bool idle =
-        !over_ && reading_ && inside_ == 0 && queue_.empty() && ready_.empty() && !writing_ && unacknowledged_.empty();
+        !over_ && reading_ && inside_ == 0 && queue_.empty() && ready_.empty() && !writing_ && withheld_.empty();
     if (!idle) return false;
     EndLocked(reason);
     finished_ = true;
@@ -512,7 +511,7 @@ void OneShotWorkers::EndLocked(Status reason) {
   // Drops calls that have not begun, because their client would not learn their outcome.
   for (const Item& item : queue_) --item.batch->left;
   queue_.clear();
-  unacknowledged_.Clear();
+  withheld_.Clear();
   written_.NotifyAll(runtime_);
 }
 

@@ -8,10 +8,10 @@
 // Many calls share two kinds of waits:
 //
 // Prefetching. A thread that comes to calls that are not examined yet sends the reads that they need from the DC in one
-// request. It waits for the answers in the state `behind` (see below), and another thread runs the other calls. A call
+// request. It waits for the answers in the state `handed over` (see below), and another thread runs the other calls. A call
 // whose answer takes too long (hold_back) waits for it by itself, and there is no prefetching for a while. A thread
 // whose reads are in flight runs nothing.
-// A call that begins with a scan is begun (TransactionSession::BeginAhead), because a scan's answer is good for its own
+// A call that begins with a scan is begun (TransactionSession::BeginForPrefetch), because a scan's answer is good for its own
 // transaction only. The transaction stays with its item, and the thread that runs the call continues it, on any
 // session.
 // Invariant: the begun calls are the first in the queue. A begun call waits for the DC, never for another begun call. A
@@ -19,28 +19,28 @@
 // end, even if there is no other thread. No thread waits for room while begun calls are queued: they are ended before,
 // and begin again when they are run. So a peer that does not take its answers keeps no transaction open.
 //
-// Acknowledging. A call that has committed and is not durable yet leaves its answer in unacknowledged_, and its thread
+// Acknowledging. A call that has committed and is not durable yet leaves its answer in withheld_, and its thread
 // goes on. One thread waits for the disk, always for the first of these positions, and answers all calls that became
 // durable. It is a thread that has nothing to do, or, if the queue is long, one that has run it for a while.
 //
 // Threads belong to the executor. One comes with each message read, and leaves when it could only wait for the next
 // message. So a stream that waits for its peer holds no thread.
-// States of a worker: running (it looks for work by itself), behind (inside a call that has announced its wait). All changes are made under the
+// States of a worker: running (it looks for work by itself), handed over (inside a call that has announced its wait). All changes are made under the
 // lock:
 //   -> running          it comes with a message (ReadDone), or is summoned.
-//   running -> behind   before a wait. It starts to write the ready answers. If no other thread runs, it also summons one if the queue has calls or
+//   running -> handed over   before a wait. It starts to write the ready answers. If no other thread runs, it also summons one if the queue has calls or
 //                       answers must be acknowledged, and otherwise starts to read.
-//   behind -> running   its call has ended.
-//   running -> acknowledging  answers are unacknowledged, no thread acknowledges, and the queue is empty or the thread has run it for share_after.
-//                       The thread announces this wait, too, so it is behind. -> running when a commit has become durable, or the wait has ended.
+//   handed over -> running   its call has ended.
+//   running -> acknowledging  answers are withheld, no thread acknowledges, and the queue is empty or the thread has run it for share_after.
+//                       The thread announces this wait, too, so it is handed over. -> running when a commit has become durable, or the wait has ended.
 //   running -> gone     there is nothing to do. It has started to read, unless a read is in flight.
-//   Invariant: while there is work, a thread runs. If no more threads can be had, one that is behind will run afterwards.
-//   A runner whose calls take long, while others wait in the queue, summons another one, up to `parallel` at a time.
+//   Invariant: while there is work, a thread runs. If no more threads can be had, one that has handed over will run afterwards.
+//   A runner whose calls take long, while others wait in the queue, summons another one, up to `max_running` at a time.
 // Answers: each worker gathers its own answers. They move to `ready_` before the worker waits or leaves, or when they are large. One message is
 //   written at a time (writing_), so the parts of an answer keep their order. WriteDone starts the next write. While a write is in flight and many
 //   bytes are ready, no thread reads or adds more. So a peer that does not take its answers is no longer read.
 // Bounds: the threads are limited by the stream and by the executor. The queue holds the calls of one message. At most the calls that a thread
-//   has examined together are held back. While many bytes are unacknowledged, no thread reads or adds more.
+//   has examined together are held back. While many bytes are withheld, no thread reads or adds more.
 // End: Stream::End is called once, when the stream is over, nothing is being read or written, and no thread is inside. EndIfIdle calls it while a
 //   read is in flight, which then ends without a message.
 // Thread-safety: ReadDone, WriteDone and EndIfIdle from any thread. Ownership: borrows everything; no thread or operation is left when Stream::End is
@@ -61,7 +61,7 @@
 #include "common/sync/mutex.h"
 #include "protocol/transaction_service.h"
 #include "protocol/transaction_service.pb.h"
-#include "protocol/unacknowledged.h"
+#include "protocol/withheld_answers.h"
 
 namespace deut {
 
@@ -97,8 +97,8 @@ class OneShotWorkers {
   };
 
   struct Options {
-    int threads = 128;  // the most threads of the stream
-    int parallel = 1;   // the most threads that run calls at the same time, not counting those that are behind
+    int threads = 128;    // the most threads of the stream
+    int max_running = 1;  // the most threads that run calls at the same time, not counting those that have handed over
     // A runner shares its queue after it has run it alone for this long.
     Duration share_after = microseconds(50);
     // While the stream has nothing to do but to read, a waiting thread delays its hand-over by up to this time. If its
@@ -128,8 +128,8 @@ class OneShotWorkers {
   struct Item {
     Batch* batch = nullptr;
     int index = 0;
-    bool looked = false;  // its reads have been examined
-    bool held = false;    // held back until its reads are answered
+    bool examined = false;  // its reads have been examined
+    bool held = false;      // held back until its reads are answered
     std::unique_ptr<BegunOneShot> begun = nullptr;
   };
   struct Answers {
@@ -150,13 +150,13 @@ class OneShotWorkers {
   void WriteLocked() DEUT_REQUIRES(mutex_);
   // Examines calls at the front of the queue, sends the reads that they need, and waits for the answers. Then it queues
   // the calls again.
-  void LookAheadLocked(Worker& worker) DEUT_REQUIRES(mutex_);
-  void TakeReadsLocked(Worker& worker, Deadline until) DEUT_REQUIRES(mutex_);
+  void PrefetchLocked(Worker& worker) DEUT_REQUIRES(mutex_);
+  void AwaitPrefetchLocked(Worker& worker, Deadline until) DEUT_REQUIRES(mutex_);
   void QueueFirstLocked(absl::Span<Item> items) DEUT_REQUIRES(mutex_);
   // The number of queued calls that are begun.
   ptrdiff_t BegunLocked() const DEUT_REQUIRES(mutex_);
   void EndBegunLocked() DEUT_REQUIRES(mutex_);
-  bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !unacknowledged_.empty(); }
+  bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !withheld_.empty(); }
   bool OthersCanRunLocked() const DEUT_REQUIRES(mutex_) { return running_ > 1 || inside_ < options_.threads; }
   // Waits for the disk once.
   void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
@@ -169,7 +169,7 @@ class OneShotWorkers {
   void DoneLocked(Batch* batch) DEUT_REQUIRES(mutex_);
   // Brings another running thread, unless the limit is reached.
   void SummonLocked() DEUT_REQUIRES(mutex_);
-  std::unique_ptr<Worker> TakeWorkerLocked() DEUT_REQUIRES(mutex_);
+  std::unique_ptr<Worker> GetWorkerLocked() DEUT_REQUIRES(mutex_);
   // Ends the stream, unless a part of it is still in use. Unlocks the mutex.
   void UnlockAndFinish() __attribute__((release_capability(mutex_)));
 
@@ -185,9 +185,9 @@ class OneShotWorkers {
   std::vector<std::unique_ptr<Batch>> free_ DEUT_GUARDED_BY(mutex_);
   std::deque<Answers> ready_ DEUT_GUARDED_BY(mutex_);
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
-  Unacknowledged unacknowledged_ DEUT_GUARDED_BY(mutex_);
+  WithheldAnswers withheld_ DEUT_GUARDED_BY(mutex_);
   bool acknowledging_ DEUT_GUARDED_BY(mutex_) = false;
-  MonotonicTime no_reads_ahead_until_ DEUT_GUARDED_BY(mutex_);
+  MonotonicTime no_prefetch_until_ DEUT_GUARDED_BY(mutex_);
   bool opened_ DEUT_GUARDED_BY(mutex_) = false;
   bool refused_ DEUT_GUARDED_BY(mutex_) = false;  // the answer to the opening has the reason, and ends the stream
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
@@ -198,9 +198,9 @@ class OneShotWorkers {
   bool finished_ DEUT_GUARDED_BY(mutex_) = false;
   Status reason_ DEUT_GUARDED_BY(mutex_);
   int running_ DEUT_GUARDED_BY(mutex_) = 0;
-  int inside_ DEUT_GUARDED_BY(mutex_) = 0;  // running, behind, or summoned and about to come
+  int inside_ DEUT_GUARDED_BY(mutex_) = 0;  // running, handed over, or summoned and about to come
   std::vector<std::unique_ptr<Worker>> spare_ DEUT_GUARDED_BY(mutex_);
-  CondVar written_;  // signalled when ready_bytes_, unacknowledged_ or over_ changes
+  CondVar written_;  // signalled when ready_bytes_, withheld_ or over_ changes
 };
 
 }  // namespace deut

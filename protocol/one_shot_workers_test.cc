@@ -120,7 +120,7 @@ TEST_F(OneShotWorkersTest, ALongQueueIsShared) {
     --inside;
     return Status::Ok();
   };
-  Start({.parallel = 2});
+  Start({.max_running = 2});
   wire::OneShotCalls message = Opening();
   for (uint64_t id = 1; id <= 200; ++id) Add(id, Get("k"), &message);
   stream_.Send(message);
@@ -163,7 +163,7 @@ TEST_F(OneShotWorkersTest, APeerThatTakesNoSmallAnswersIsNotReadFrom) {
     if (call == "one_shot" && calls.fetch_add(1) % 10 == 2) runtime_.SleepUntil(runtime_.Now() + microseconds(100));
     return Status::Ok();
   };
-  Start({.parallel = 2, .share_after = microseconds(1)});
+  Start({.max_running = 2, .share_after = microseconds(1)});
   wire::OneShotCalls message = Opening();
   Add(1, Put("k", std::string(2 << 10, 'v')), &message);
   for (uint64_t id = 2; id <= 20; ++id) Add(id, Get("k"), &message);
@@ -266,7 +266,7 @@ TEST_F(OneShotWorkersTest, ManyMessagesOfCallsThatWaitAndCallsThatDoNot) {
     if (n < 3) runtime_.SleepUntil(runtime_.Now() + microseconds(20 * n));
     return Status::Ok();
   };
-  Start({.threads = 8, .parallel = 2, .share_after = microseconds(1)});
+  Start({.threads = 8, .max_running = 2, .share_after = microseconds(1)});
   stream_.Send(Opening());
   constexpr uint64_t kMessages = 200, kCalls = 7;
   for (uint64_t m = 0; m < kMessages; ++m) {

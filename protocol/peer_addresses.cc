@@ -23,13 +23,13 @@
 namespace deut {
 namespace {
 
-constexpr size_t kMostTold = 3;
+constexpr size_t kMaxNamedAddresses = 3;
 
 // A server's connection. It belongs to a TLS object.
 struct Connection {
   std::string address;
   std::string certificate;                    // the digest of the peer's certificate; empty until the handshake is done
-  std::shared_ptr<HandshakePace::Turn> turn;  // held until the handshake is done
+  std::shared_ptr<HandshakePace::Slot> slot;  // held until the handshake is done
 };
 
 // The connections whose handshakes are done, by the digests of their peers' certificates.
@@ -45,7 +45,7 @@ Table& TheTable() {
 }
 
 thread_local std::string scope_address;
-thread_local std::shared_ptr<HandshakePace::Turn> scope_turn;
+thread_local std::shared_ptr<HandshakePace::Slot> scope_slot;
 thread_local std::string last_handshake;
 
 std::string AddressOf(int socket) {
@@ -81,7 +81,7 @@ Connection* ConnectionOf(const SSL* ssl) { return static_cast<Connection*>(SSL_g
 void OnFinished(SSL* ssl, Connection* connection) {
   // Later messages do not matter here, and records of data need not call back.
   SSL_set_msg_callback(ssl, nullptr);
-  connection->turn.reset();
+  connection->slot.reset();
   connection->certificate = DigestOf(SSL_get0_peer_certificate(ssl));
   if (connection->certificate.empty()) return;
   Table& table = TheTable();
@@ -123,8 +123,8 @@ void OnMessage(int written, int, int type, const void* bytes, size_t count, SSL*
     const std::string_view message(static_cast<const char*>(bytes), count);
     if (written == 0 && MessageType(message) == SSL3_MT_FINISHED) {
       OnFinished(ssl, connection);
-    } else if (written != 0 && connection->turn != nullptr && AwaitsPeer(message)) {
-      connection->turn->PeerIsNext();
+    } else if (written != 0 && connection->slot != nullptr && AwaitsPeer(message)) {
+      connection->slot->PeerIsAwaited();
     }
   }
 }
@@ -132,7 +132,7 @@ void OnMessage(int written, int, int type, const void* bytes, size_t count, SSL*
 void OnMade(void* ssl, void*, CRYPTO_EX_DATA* data, int index, long, void*) {
   if (!scope_address.empty())
     CRYPTO_set_ex_data(data, index,
-                       new Connection{.address = scope_address, .certificate = {}, .turn = std::move(scope_turn)});
+                       new Connection{.address = scope_address, .certificate = {}, .slot = std::move(scope_slot)});
   SSL_set_msg_callback(static_cast<SSL*>(ssl), OnMessage);
 }
 
@@ -161,13 +161,13 @@ int Index() {
 
 void WatchTlsConnections() { Index(); }
 
-TlsConnectionScope::TlsConnectionScope(int socket, std::shared_ptr<HandshakePace::Turn> turn) {
+TlsConnectionScope::TlsConnectionScope(int socket, std::shared_ptr<HandshakePace::Slot> slot) {
   scope_address = AddressOf(socket);
-  scope_turn = std::move(turn);
+  scope_slot = std::move(slot);
 }
 TlsConnectionScope::~TlsConnectionScope() {
   scope_address.clear();
-  scope_turn.reset();
+  scope_slot.reset();
 }
 
 std::string TakeLastHandshake() {
@@ -182,16 +182,16 @@ std::string PeerAddresses(std::string_view certificate_pem) {
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(
       pem == nullptr ? nullptr : PEM_read_bio_X509(pem.get(), nullptr, nullptr, nullptr), &X509_free);
   ERR_clear_error();
-  std::string told;
+  std::string named;
   Table& table = TheTable();
   const MutexLock lock(table.mutex);
   const auto found = table.connections.find(DigestOf(certificate.get()));
   if (found == table.connections.end()) return "an unknown address";
   // The newest connections are named, because a refused peer has usually just connected.
   const std::vector<const Connection*>& all = found->second;
-  for (size_t i = 0; i < std::min(kMostTold, all.size()); ++i)
-    ConcatTo(&told, i == 0 ? "" : ", ", all[all.size() - 1 - i]->address);
-  return told;
+  for (size_t i = 0; i < std::min(kMaxNamedAddresses, all.size()); ++i)
+    ConcatTo(&named, i == 0 ? "" : ", ", all[all.size() - 1 - i]->address);
+  return named;
 }
 
 }  // namespace deut

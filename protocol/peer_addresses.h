@@ -20,10 +20,10 @@
 namespace deut {
 
 // While the scope lives, TLS objects that this thread makes belong to the peer of `socket`. The first of them holds
-// `turn` until its handshake is done or it is freed. If there is none, the scope holds it.
+// `slot` until its handshake is done or it is freed. If there is none, the scope holds it.
 class TlsConnectionScope {
  public:
-  TlsConnectionScope(int socket, std::shared_ptr<HandshakePace::Turn> turn);
+  TlsConnectionScope(int socket, std::shared_ptr<HandshakePace::Slot> slot);
   ~TlsConnectionScope();
   TlsConnectionScope(const TlsConnectionScope&) = delete;
   TlsConnectionScope& operator=(const TlsConnectionScope&) = delete;

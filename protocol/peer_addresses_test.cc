@@ -44,7 +44,7 @@ class PeerAddressesTest : public ::testing::Test {
   testing::Loopback loopback_{{}, authority_.Identity("server", {"server", "localhost"}, {"client", "another"})};
 };
 
-TEST_F(PeerAddressesTest, TellsFromWhereTheHolderOfACertificateIsConnected) {
+TEST_F(PeerAddressesTest, NamesTheAddressesOfTheHolderOfACertificate) {
   const auto client = Client("client"), another = Client("another");
   const auto one = Connect(client);
   EXPECT_TRUE(testing::Eventually([&] { return PeerAddresses(client->cert_pem).starts_with("127.0.0.1:"); }))
@@ -55,7 +55,7 @@ TEST_F(PeerAddressesTest, TellsFromWhereTheHolderOfACertificateIsConnected) {
   EXPECT_NE(PeerAddresses(another->cert_pem), PeerAddresses(client->cert_pem));
 }
 
-TEST_F(PeerAddressesTest, TellsAtMostThree) {
+TEST_F(PeerAddressesTest, NamesAtMostThreeAddresses) {
   const auto client = Client("client");
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int i = 0; i < 5; ++i) channels.push_back(Connect(client));
@@ -75,20 +75,20 @@ struct Freed {
 template <typename T, auto kFree>
 using Owned = std::unique_ptr<T, Freed<T, kFree>>;
 
-// Both ends of a connection with mutual TLS, in this thread. The server's end has a turn.
-class HandshakeTurnTest : public ::testing::TestWithParam<int> {
+// Both ends of a connection with mutual TLS, in this thread. The server's end has a slot.
+class HandshakeSlotTest : public ::testing::TestWithParam<int> {
  protected:
-  static constexpr size_t kMost = HandshakePace::kMostUnderWay;
+  static constexpr size_t kMost = HandshakePace::kMaxHandshakesInFlight;
 
-  HandshakeTurnTest() {
+  HandshakeSlotTest() {
     WatchTlsConnections();
-    // All turns but this one's are taken until the end, and one more connection waits.
+    // All slots but this one's are taken until the end, and one more connection waits.
     for (size_t i = 0; i < kMost + 1; ++i) Arrive();
-    for (size_t i = 0; i < kMost; ++i) taken_.push_back(*pace_->Take());
-    std::shared_ptr<HandshakePace::Turn> turn = std::move(taken_.back().turn);
-    turn_ = turn;
+    for (size_t i = 0; i < kMost; ++i) taken_.push_back(*pace_->AwaitNext());
+    std::shared_ptr<HandshakePace::Slot> slot = std::move(taken_.back().slot);
+    slot_ = slot;
     {
-      const TlsConnectionScope scope(taken_.back().socket.get(), std::move(turn));
+      const TlsConnectionScope scope(taken_.back().socket.get(), std::move(slot));
       server_.reset(SSL_new(server_context_.get()));
     }
     client_.reset(SSL_new(client_context_.get()));
@@ -104,7 +104,7 @@ class HandshakeTurnTest : public ::testing::TestWithParam<int> {
     int ends[2] = {};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     peers_.emplace_back(ends[0]);
-    // The peer's first record is complete, so the turn would last for the patience with the server.
+    // The peer's first record is complete, so the slot would last for the patience with the server.
     EXPECT_EQ(send(ends[0], "\x16\x03\x01\0\1x", 6, 0), 6);
     pace_->Arrive(PeerKey(), static_cast<int>(peers_.size()), Descriptor(ends[1]));
   }
@@ -125,10 +125,10 @@ class HandshakeTurnTest : public ::testing::TestWithParam<int> {
     EXPECT_EQ(SSL_CTX_set_max_proto_version(context.get(), GetParam()), 1);
     return context;
   }
-  // Returns how long the next connection waits until it gets the turn.
+  // Returns how long the next connection waits until it gets the slot.
   Duration WaitForTheNext() {
     const Duration before = time_.passed();
-    EXPECT_TRUE(pace_->Take().has_value());
+    EXPECT_TRUE(pace_->AwaitNext().has_value());
     return time_.passed() - before;
   }
 
@@ -139,57 +139,57 @@ class HandshakeTurnTest : public ::testing::TestWithParam<int> {
   testing::TestAuthority authority_{"ca"};
   const Owned<SSL_CTX, SSL_CTX_free> server_context_ = NewContext("server"), client_context_ = NewContext("client");
   Owned<SSL, SSL_free> server_, client_;
-  std::weak_ptr<HandshakePace::Turn> turn_;
+  std::weak_ptr<HandshakePace::Slot> slot_;
 };
 
-TEST_P(HandshakeTurnTest, TheEndOfAHandshakeEndsItsTurn) {
+TEST_P(HandshakeSlotTest, TheEndOfAHandshakeEndsItsSlot) {
   for (int step = 0; SSL_is_init_finished(server_.get()) == 0; ++step) {
     ASSERT_LT(step, 10);
-    EXPECT_FALSE(turn_.expired()) << "the handshake is under way";
+    EXPECT_FALSE(slot_.expired()) << "the handshake is under way";
     (void)SSL_do_handshake(client_.get());
     (void)SSL_do_handshake(server_.get());
   }
   EXPECT_EQ(SSL_do_handshake(client_.get()), 1);
   EXPECT_EQ(SSL_version(server_.get()), GetParam());
-  EXPECT_TRUE(turn_.expired());
+  EXPECT_TRUE(slot_.expired());
   EXPECT_EQ(WaitForTheNext(), Duration(0));
 }
 
-TEST_P(HandshakeTurnTest, ThePeersPartOfAHandshakeHasThePatienceWithThePeer) {
+TEST_P(HandshakeSlotTest, ThePeersPartOfAHandshakeHasTheSlotTimeForPeers) {
   (void)SSL_do_handshake(client_.get());
   (void)SSL_do_handshake(server_.get());
-  EXPECT_FALSE(turn_.expired());
-  EXPECT_EQ(WaitForTheNext(), HandshakePace::kPatienceWithPeer);
+  EXPECT_FALSE(slot_.expired());
+  EXPECT_EQ(WaitForTheNext(), HandshakePace::kSlotTimeWhilePeerIsAwaited);
 }
 
 // The server has no key of the group that the client has guessed, and asks for another one.
 // Only TLS 1.3 has a request for another key.
-class HandshakeRetryTest : public HandshakeTurnTest {};
+class HandshakeRetryTest : public HandshakeSlotTest {};
 
-TEST_P(HandshakeRetryTest, APeerThatIsAskedForAnotherKeyHasThePatienceWithThePeer) {
+TEST_P(HandshakeRetryTest, APeerThatIsAskedForAnotherKeyHasTheSlotTimeForPeers) {
   EXPECT_EQ(SSL_set1_groups_list(server_.get(), "P-256"), 1);
   EXPECT_EQ(SSL_set1_groups_list(client_.get(), "X25519:P-256"), 1);
   (void)SSL_do_handshake(client_.get());
   (void)SSL_do_handshake(server_.get());
-  EXPECT_FALSE(turn_.expired());
-  EXPECT_EQ(WaitForTheNext(), HandshakePace::kPatienceWithPeer);
+  EXPECT_FALSE(slot_.expired());
+  EXPECT_EQ(WaitForTheNext(), HandshakePace::kSlotTimeWhilePeerIsAwaited);
   for (int step = 0; SSL_is_init_finished(server_.get()) == 0; ++step) {
     ASSERT_LT(step, 10);
     (void)SSL_do_handshake(client_.get());
     (void)SSL_do_handshake(server_.get());
   }
-  EXPECT_TRUE(turn_.expired());
+  EXPECT_TRUE(slot_.expired());
 }
 
-TEST_P(HandshakeTurnTest, AConnectionThatEndsInItsHandshakeEndsItsTurn) {
+TEST_P(HandshakeSlotTest, AConnectionThatEndsInItsHandshakeEndsItsSlot) {
   (void)SSL_do_handshake(client_.get());
-  EXPECT_FALSE(turn_.expired());
+  EXPECT_FALSE(slot_.expired());
   server_.reset();
-  EXPECT_TRUE(turn_.expired());
+  EXPECT_TRUE(slot_.expired());
   EXPECT_EQ(WaitForTheNext(), Duration(0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, HandshakeTurnTest, ::testing::Values(TLS1_2_VERSION, TLS1_3_VERSION),
+INSTANTIATE_TEST_SUITE_P(Versions, HandshakeSlotTest, ::testing::Values(TLS1_2_VERSION, TLS1_3_VERSION),
                          [](const auto& version) { return version.param == TLS1_2_VERSION ? "Tls12" : "Tls13"; });
 INSTANTIATE_TEST_SUITE_P(Tls13, HandshakeRetryTest, ::testing::Values(TLS1_3_VERSION));
 

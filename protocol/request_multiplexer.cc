@@ -16,7 +16,7 @@ bool SameSender(const wire::Sender& wire, const Sender& sender) {
 
 RequestMultiplexer::Next RequestMultiplexer::Submit(absl::Span<DataRequest* const> requests) {
   size_t accepted = 0;
-  Next next = Next::kNothing;
+  Next next = Next::kNotSender;
   {
     MutexLock lock(mutex_);
     for (; accepted < requests.size() && pending_.size() < limits_.outstanding_requests; ++accepted) {
@@ -83,7 +83,7 @@ RequestMultiplexer::Next RequestMultiplexer::Up() {
   MutexLock lock(mutex_);
   DEUT_CHECK(!up_ && !sending_);
   up_ = true;
-  if (queue_.empty()) return Next::kNothing;
+  if (queue_.empty()) return Next::kNotSender;
   sending_ = true;
   return Next::kSend;
 }
@@ -94,13 +94,13 @@ bool RequestMultiplexer::StopSending() {
   return sending_;
 }
 
-void RequestMultiplexer::GiveUpRole() {
+void RequestMultiplexer::ReleaseSenderRole() {
   MutexLock lock(mutex_);
   DEUT_CHECK(!up_ && sending_);
   sending_ = false;
 }
 
-void RequestMultiplexer::Down(const Status& status) {
+void RequestMultiplexer::FailAll(const Status& status) {
   completions_.clear();
   {
     MutexLock lock(mutex_);

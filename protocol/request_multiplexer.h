@@ -4,16 +4,16 @@
 // Combining: Submit copies requests into the last queued message and gives them ids. A thread that finds the sender's
 // role free takes it and sends. Requests that others submit meanwhile go into the next message. The holder gives the
 // role up only when nothing is queued.
-// States of the stream: down (requests queue up until Up, or until Down fails them) and up.
+// States of the stream: down (requests queue up until Up, or until FailAll fails them) and up.
 // States of a request:
 // - queued or sent: `pending_` has it, by id.
 // - completing: the completing thread has taken it out of `pending_`, and fills it in outside the lock.
 // - finished.
 // Abandon takes a request out of `pending_`, or waits until the completing thread is done.
 // Thread-safety: any thread may call Submit and Abandon. The role's holder calls TakeMessage; the stream's one thread
-// calls Up, StopSending, Answered and Down. The lock is held to look up requests and to copy keys, never while bytes
+// calls Up, StopSending, Answered and FailAll. The lock is held to look up requests and to copy keys, never while bytes
 // are sent or parsed, or answers filled in.
-// Ownership: borrows requests, as DataComponent::Submit does. REQUIRES: Down was called before the object is destroyed.
+// Ownership: borrows requests, as DataComponent::Submit does. REQUIRES: FailAll was called before the object is destroyed.
 #ifndef PROTOCOL_REQUEST_MULTIPLEXER_H_
 #define PROTOCOL_REQUEST_MULTIPLEXER_H_
 
@@ -45,7 +45,7 @@ class RequestMultiplexer {
 
   // The submitter's next step.
   enum class Next : uint8_t {
-    kNothing,     // another thread sends
+    kNotSender,   // another thread sends
     kSend,        // the caller has the sender's role: it calls TakeMessage and sends until TakeMessage returns false
     kWakeStream,  // the stream is down: the caller wakes its thread
   };
@@ -65,12 +65,12 @@ class RequestMultiplexer {
 
   // A stream is open. kSend: requests are queued, and the caller has the sender's role.
   Next Up();
-  // No sender starts from now on. True: a thread holds the role. Its write will fail, and GiveUpRole must follow.
+  // No sender starts from now on. True: a thread holds the role. Its write will fail, and ReleaseSenderRole must follow.
   bool StopSending();
-  void GiveUpRole();
+  void ReleaseSenderRole();
   // The stream has ended. All requests queued or sent finish with `status`. REQUIRES: StopSending was called, and no
   // thread holds the role.
-  void Down(const Status& status);
+  void FailAll(const Status& status);
   // Fills in and finishes the requests that the message answers, and moves bytes out of it. Answers to unknown
   // (abandoned) ids are dropped.
   void Answered(wire::DataAnswers* answers);

@@ -34,8 +34,8 @@ void AddAnswer(const wire::DataItem& item, wire::DataAnswers* answers) {
 class RequestMultiplexerTest : public ::testing::Test {
  protected:
   ~RequestMultiplexerTest() override {
-    if (multiplexer_.StopSending()) multiplexer_.GiveUpRole();
-    multiplexer_.Down(Status(ErrorCode::kUnavailable, "test ends"));
+    if (multiplexer_.StopSending()) multiplexer_.ReleaseSenderRole();
+    multiplexer_.FailAll(Status(ErrorCode::kUnavailable, "test ends"));
   }
 
   DataRequest* NewRequest(std::string key) {
@@ -60,7 +60,7 @@ TEST_F(RequestMultiplexerTest, QueuesUntilUpThenCombines) {
   EXPECT_TRUE(multiplexer_.HasQueued());
   EXPECT_EQ(multiplexer_.Up(), Next::kSend);
   // Another thread sends, so later requests are only queued.
-  EXPECT_EQ(Submit({NewRequest("d"), NewRequest("e")}), Next::kNothing);
+  EXPECT_EQ(Submit({NewRequest("d"), NewRequest("e")}), Next::kNotSender);
   wire::DataRequests message;
   ASSERT_TRUE(multiplexer_.TakeMessage(&message));
   EXPECT_EQ(message.items_size(), 4);
@@ -151,15 +151,15 @@ TEST_F(RequestMultiplexerTest, DownFailsQueuedAndSent) {
   Submit({NewRequest("b")});
   ASSERT_TRUE(multiplexer_.StopSending());
   EXPECT_EQ(Submit({NewRequest("c")}), Next::kWakeStream);
-  multiplexer_.GiveUpRole();
-  multiplexer_.Down(Status(ErrorCode::kUnavailable, "gone"));
+  multiplexer_.ReleaseSenderRole();
+  multiplexer_.FailAll(Status(ErrorCode::kUnavailable, "gone"));
   for (DataRequest& request : requests_) {
     ASSERT_TRUE(request.done.IsSet());
     EXPECT_EQ(request.status.code(), ErrorCode::kUnavailable);
   }
   EXPECT_EQ(multiplexer_.outstanding(), 0u);
   // The stream can come up again, without any old request.
-  EXPECT_EQ(multiplexer_.Up(), Next::kNothing);
+  EXPECT_EQ(multiplexer_.Up(), Next::kNotSender);
 }
 
 TEST_F(RequestMultiplexerTest, AbandonedRequestIsForgotten) {
@@ -207,7 +207,7 @@ TEST_F(RequestMultiplexerTest, AbandoningOneOfManyCostsAsOneOfFew) {
       least = std::min(least, processor_time() - begin);
     }
     EXPECT_EQ(multiplexer.outstanding(), outstanding - kFew);
-    multiplexer.Down(Status(ErrorCode::kUnavailable, "test ends"));
+    multiplexer.FailAll(Status(ErrorCode::kUnavailable, "test ends"));
     return least;
   };
   const Duration few = time(kFew);
@@ -298,7 +298,7 @@ TEST(RequestMultiplexerStressTest, SubmittersAgainstABreakingStream) {
         MutexLock lock(wire_mutex);
         in_transit.clear();
       }
-      multiplexer.Down(Status(ErrorCode::kUnavailable, "broken"));
+      multiplexer.FailAll(Status(ErrorCode::kUnavailable, "broken"));
     }
   });
   std::vector<std::unique_ptr<Thread>> submitters;

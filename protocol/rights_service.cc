@@ -111,12 +111,12 @@ class RightsSession final : public TransactionSession {
     }
     return session_->Execute(operations, results, deadline);
   }
-  bool SendAhead(absl::Span<const Operation> operations, Deadline deadline) override {
+  bool SendPipelined(absl::Span<const Operation> operations, Deadline deadline) override {
     size_t at = 0;
-    return rights_.Check(operations, &at).ok() && session_->SendAhead(operations, deadline);
+    return rights_.Check(operations, &at).ok() && session_->SendPipelined(operations, deadline);
   }
-  Status TakeAhead(std::vector<OperationResult>* results, Deadline deadline) override {
-    return session_->TakeAhead(results, deadline);
+  Status AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) override {
+    return session_->AwaitPipelined(results, deadline);
   }
   Result<CommitAnswer> Commit(Deadline deadline) override { return session_->Commit(deadline); }
   Status Abort() override { return session_->Abort(); }
@@ -130,26 +130,27 @@ class RightsSession final : public TransactionSession {
     DEUT_RETURN_IF_ERROR(CheckOneShot(options, absl::MakeConstSpan(&scan, 1), results));
     return session_->BeginScan(options, scan, results, deadline);
   }
-  Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                           std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
-                                           std::unique_ptr<BegunOneShot> begun) override {
+  Result<CommitAnswer> ExecuteOneShotWithoutWait(const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations,
+                                                 std::vector<OperationResult>* results, Deadline deadline,
+                                                 Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) override {
     *durable_at = Lsn(0);
     DEUT_RETURN_IF_ERROR(CheckOneShot(options, operations, results));
-    return session_->ExecuteOneShotAhead(options, operations, results, deadline, durable_at, std::move(begun));
+    return session_->ExecuteOneShotWithoutWait(options, operations, results, deadline, durable_at, std::move(begun));
   }
   // These are hints only. An operation that would be refused when it is run is not prepared.
-  bool WantReads(absl::Span<const Operation> operations) override {
+  bool NotePrefetch(absl::Span<const Operation> operations) override {
     size_t at = 0;
-    return rights_.Check(operations, &at).ok() && session_->WantReads(operations);
+    return rights_.Check(operations, &at).ok() && session_->NotePrefetch(operations);
   }
-  std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions& options,
-                                           absl::Span<const Operation> operations) override {
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations) override {
     size_t at = 0;
     if (!rights_.Check(options).ok() || !rights_.Check(operations, &at).ok()) return nullptr;
-    return session_->BeginAhead(options, operations);
+    return session_->BeginForPrefetch(options, operations);
   }
-  bool StartReads() override { return session_->StartReads(); }
-  bool FinishReads(Deadline deadline) override { return session_->FinishReads(deadline); }
+  bool StartPrefetch() override { return session_->StartPrefetch(); }
+  bool AwaitPrefetch(Deadline deadline) override { return session_->AwaitPrefetch(deadline); }
 
  private:
   Status CheckOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,

@@ -29,7 +29,7 @@ class CountingSession final : public TransactionSession {
     calls_.push_back("execute");
     return Status::Ok();
   }
-  bool SendAhead(absl::Span<const Operation>, Deadline) override { return Called("send_ahead", true); }
+  bool SendPipelined(absl::Span<const Operation>, Deadline) override { return Called("send_pipelined", true); }
   Result<CommitAnswer> Commit(Deadline) override { return Called("commit", CommitAnswer()); }
   Status Abort() override { return Called("abort", Status::Ok()); }
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions&, absl::Span<const Operation>,
@@ -40,9 +40,9 @@ class CountingSession final : public TransactionSession {
                               Deadline) override {
     return Called("begin_scan", ScanBegun());
   }
-  bool WantReads(absl::Span<const Operation>) override { return Called("want_reads", true); }
-  std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions&, absl::Span<const Operation>) override {
-    return Called("begin_ahead", std::make_unique<BegunOneShot>());
+  bool NotePrefetch(absl::Span<const Operation>) override { return Called("note_prefetch", true); }
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions&, absl::Span<const Operation>) override {
+    return Called("begin_for_prefetch", std::make_unique<BegunOneShot>());
   }
 
  private:
@@ -165,9 +165,9 @@ TEST_F(RightsServiceTest, NamesAreToldOnlyToThoseWhoMaySeeThem) {
 TEST_F(RightsServiceTest, NothingIsPreparedOrDeclaredWithoutTheRight) {
   const auto session = Session(app_);
   const Operation get = Of(OperationKind::kGet, kOthers), scan = Of(OperationKind::kScan, kOthers);
-  EXPECT_FALSE(session->WantReads({&get, 1}));
-  EXPECT_EQ(session->BeginAhead({}, {&scan, 1}), nullptr);
-  EXPECT_FALSE(session->SendAhead({&get, 1}, kNoDeadline));
+  EXPECT_FALSE(session->NotePrefetch({&get, 1}));
+  EXPECT_EQ(session->BeginForPrefetch({}, {&scan, 1}), nullptr);
+  EXPECT_FALSE(session->SendPipelined({&get, 1}, kNoDeadline));
   std::vector<OperationResult> results;
   EXPECT_EQ(session->BeginScan({}, scan, &results, kNoDeadline).status().code(), ErrorCode::kPermissionDenied);
   TransactionOptions declares;
@@ -175,9 +175,10 @@ TEST_F(RightsServiceTest, NothingIsPreparedOrDeclaredWithoutTheRight) {
   EXPECT_EQ(session->Begin(declares, kNoDeadline).status().code(), ErrorCode::kPermissionDenied);
   Lsn durable_at(5);
   const Operation mine = Of(OperationKind::kGet, kMine);
-  EXPECT_EQ(
-      session->ExecuteOneShotAhead(declares, {&mine, 1}, &results, kNoDeadline, &durable_at, nullptr).status().code(),
-      ErrorCode::kPermissionDenied);
+  EXPECT_EQ(session->ExecuteOneShotWithoutWait(declares, {&mine, 1}, &results, kNoDeadline, &durable_at, nullptr)
+                .status()
+                .code(),
+            ErrorCode::kPermissionDenied);
   EXPECT_EQ(durable_at, Lsn(0));
   EXPECT_TRUE(inner_.calls.empty());
 }

@@ -11,23 +11,23 @@ RpcCallBase::RpcCallBase(Runtime& runtime, RpcExecutor& executor, StreamWatchdog
   context_.AsyncNotifyWhenDone(static_cast<RpcEvent*>(&ended_));
 }
 
-void RpcCallBase::Taken(bool ok) {
-  DEUT_POINT("rpc_call.taken");
+void RpcCallBase::Accepted(bool ok) {
+  DEUT_POINT("rpc_call.accepted");
   if (!ok) {
     // The server has shut down before a call came. So neither `ended` nor the finish will come, and their references
     // are dropped.
     references_.fetch_sub(2, std::memory_order_relaxed);
     return;
   }
-  OnTaken();
+  OnAccepted();
 }
 
-void RpcCallBase::Ended(bool /*ok*/) {
-  DEUT_POINT("rpc_call.told");
+void RpcCallBase::PeerDone(bool /*ok*/) {
+  DEUT_POINT("rpc_call.over");
   OnPeerGone();
 }
 
-void RpcCallBase::Told(bool /*ok*/) { DEUT_POINT("rpc_call.told"); }
+void RpcCallBase::FinishSent(bool /*ok*/) { DEUT_POINT("rpc_call.over"); }
 
 void RpcCallBase::StartRead() {
   Retain();

@@ -2,15 +2,15 @@
 // state machine. RpcCall tells it when its call has come, when a message was read, and when the call is over. The
 // object deletes itself when no operation of it is in flight any more.
 //
-// Life: wanted (gRPC will fill it in) -> taken -> ending -> gone.
-// OnTaken runs once the call has come, and OnRead once for each StartRead. The derived class calls End after
+// Life: wanted (gRPC will fill it in) -> accepted -> ending -> gone.
+// OnAccepted runs once the call has come, and OnRead once for each StartRead. The derived class calls End after
 // OnRead(false), or at any other time. From then on nothing is read or written, and the peer gets the status. At most
-// one of OnTaken and OnRead runs at a time. OnWritten may run at the same time, on another thread.
+// one of OnAccepted and OnRead runs at a time. OnWritten may run at the same time, on another thread.
 // Writes: one at a time. Write can wait for the previous one, on a thread of the executor. A peer that takes nothing
 // for the watchdog's limit loses its call, so no wait lasts longer.
 // References: each operation in flight holds one, until its handler has returned, and one exists until the peer has
 // been told the end. The thread that releases the last one deletes the call. The end starts once, when no write is in
-// flight. A call that was taken must End.
+// flight. A call that was accepted must End.
 // Thread-safety: a thread may call End and Write if it holds a reference, or prevents the call's destruction otherwise.
 // Ownership: owns itself; borrows executor and watchdog, which outlive it.
 #ifndef PROTOCOL_RPC_CALL_H_
@@ -43,14 +43,14 @@ class RpcCallBase {
   RpcCallBase(Runtime& runtime, RpcExecutor& executor, StreamWatchdog& watchdog);
   virtual ~RpcCallBase() = default;
 
-  // The call has come; another one may be wanted in its place. OnTaken and OnWritten must not block.
-  virtual void OnTaken() = 0;
+  // The call has come; another one may be wanted in its place. OnAccepted and OnWritten must not block.
+  virtual void OnAccepted() = 0;
   // A message was read, or (not ok) there will be no other one.
   virtual void OnRead(bool ok) = 0;
   // A write has ended, and no other has begun.
   virtual void OnWritten(bool /*ok*/) {}
   // The peer has hung up, or has been told how the call ends. It may run at the same time as the others, on any thread,
-  // even before OnTaken. It must not block. A call that reads also learns of the end by OnRead(false).
+  // even before OnAccepted. It must not block. A call that reads also learns of the end by OnRead(false).
   virtual void OnPeerGone() {}
   virtual void StartReading(RpcEvent* event) = 0;
   virtual void StartFinish(const grpc::Status& status, RpcEvent* event) = 0;
@@ -58,7 +58,7 @@ class RpcCallBase {
   grpc::ServerContext& context() { return context_; }
   RpcExecutor& executor() { return executor_; }
   // For the service's Request method.
-  RpcEvent* taken() { return &taken_; }
+  RpcEvent* accepted() { return &accepted_; }
 
   // Adds a reference, for as long as another object refers to the call.
   void Retain() { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -93,22 +93,22 @@ class RpcCallBase {
     const Handler handler_;
   };
 
-  void Taken(bool ok);
+  void Accepted(bool ok);
   void Written(bool ok);
-  void Ended(bool /*ok*/);
-  void Told(bool /*ok*/);
+  void PeerDone(bool /*ok*/);
+  void FinishSent(bool /*ok*/);
   void FinishLocked() DEUT_REQUIRES(mutex_);
 
   RpcExecutor& executor_;
   grpc::ServerContext context_;
-  // One for `taken`, one for `ended`, and one until the call has finished. `ended` may come, and run, before `taken`
+  // One for `accepted`, one for `ended`, and one until the call has finished. `ended` may come, and run, before `accepted`
   // does.
   std::atomic<int> references_{3};
-  Event taken_{*this, &RpcCallBase::Taken};
-  Event ended_{*this, &RpcCallBase::Ended};
+  Event accepted_{*this, &RpcCallBase::Accepted};
+  Event ended_{*this, &RpcCallBase::PeerDone};
   Event read_{*this, &RpcCallBase::OnRead};
   Event written_{*this, &RpcCallBase::Written};
-  Event finished_{*this, &RpcCallBase::Told};
+  Event finished_{*this, &RpcCallBase::FinishSent};
   Mutex mutex_;
   CondVar writable_;
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;

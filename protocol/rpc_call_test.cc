@@ -61,7 +61,7 @@ class Streams final : public grpc::Service, public ExecutedService {
   // Ends the only call, from the calling thread.
   void End(const grpc::Status& status) { only_.load()->End(status); }
 
-  std::atomic<int> taken{0};
+  std::atomic<int> accepted{0};
   std::atomic<int> gone{0};
   std::atomic<int> stuck{0};    // calls in a write that waits
   std::atomic<int> written{0};  // number of OnWritten
@@ -74,18 +74,18 @@ class Streams final : public grpc::Service, public ExecutedService {
    public:
     explicit Call(Streams& owner) : RpcCall(owner.runtime_, *owner.executor_, owner.watchdog_), owner_(owner) {
       grpc::ServerCompletionQueue* const queue = executor().queue();
-      owner_.RequestAsyncBidiStreaming(0, &context(), stream(), queue, queue, taken());
+      owner_.RequestAsyncBidiStreaming(0, &context(), stream(), queue, queue, accepted());
     }
 
    private:
     ~Call() override {
-      if (was_taken_) ++owner_.gone;
+      if (was_accepted_) ++owner_.gone;
     }
-    void OnTaken() override {
+    void OnAccepted() override {
       new Call(owner_);
-      was_taken_ = true;
+      was_accepted_ = true;
       owner_.only_ = this;
-      ++owner_.taken;
+      ++owner_.accepted;
       StartRead();
     }
     void OnRead(bool ok) override {
@@ -124,7 +124,7 @@ class Streams final : public grpc::Service, public ExecutedService {
     }
 
     Streams& owner_;
-    bool was_taken_ = false;
+    bool was_accepted_ = false;
     std::atomic<int> inside_{0};
   };
 
@@ -194,7 +194,7 @@ class RpcCallTest : public ::testing::Test {
 #endif
     if (!streams_.gate.IsSet()) streams_.gate.Signal(runtime_);
     server_.reset();
-    EXPECT_EQ(streams_.gone, streams_.taken);
+    EXPECT_EQ(streams_.gone, streams_.accepted);
   }
   std::unique_ptr<Client> Connect() { return std::make_unique<Client>(channel_); }
   void ExpectServes() {
@@ -205,7 +205,7 @@ class RpcCallTest : public ::testing::Test {
     EXPECT_TRUE(client->Finish().ok());
   }
   void ExpectAllGone() {
-    EXPECT_TRUE(Eventually([&] { return streams_.gone == streams_.taken; }));
+    EXPECT_TRUE(Eventually([&] { return streams_.gone == streams_.accepted; }));
   }
 
   Runtime& runtime_ = RealRuntime();
@@ -283,7 +283,7 @@ TEST_F(RpcCallTest, ACallWhoseEndIsToldBeforeItIsTakenLivesUntilItIs) {
   RpcExecutor& executor = *server_->executor();
   Event passed;
   testing::SetPointHandler([&](std::string_view point) {
-    if (point != "rpc_call.taken" || !first.exchange(false)) return;
+    if (point != "rpc_call.accepted" || !first.exchange(false)) return;
     made.Wait(runtime_, kNoDeadline);
     const uint64_t events = executor.counts().events;
     executor.BeforeBlocking();
@@ -293,14 +293,14 @@ TEST_F(RpcCallTest, ACallWhoseEndIsToldBeforeItIsTakenLivesUntilItIs) {
     Ping ping;
     ping.Send(executor.queue());
     ping.Wait();
-    EXPECT_EQ(streams_.taken, 0);
+    EXPECT_EQ(streams_.accepted, 0);
     passed.Signal(runtime_);
   });
   client = Connect();
   made.Signal(runtime_);
   EXPECT_TRUE(passed.Wait(runtime_, runtime_.Now() + seconds(30)));
   EXPECT_FALSE(client->Finish().ok());
-  EXPECT_TRUE(Eventually([&] { return streams_.taken == 1 && streams_.gone == 1; }));
+  EXPECT_TRUE(Eventually([&] { return streams_.accepted == 1 && streams_.gone == 1; }));
 }
 #endif
 
@@ -338,7 +338,7 @@ TEST_F(RpcCallTest, AServerThatEndsEndsCallsInEachState) {
   ASSERT_EQ(parked->Next(), "e");
   ASSERT_TRUE(running->Send("p"));
   ASSERT_TRUE(writing->Send("f"));
-  ASSERT_TRUE(Eventually([&] { return streams_.taken == 4 && streams_.holding == 1 && streams_.stuck == 1; }));
+  ASSERT_TRUE(Eventually([&] { return streams_.accepted == 4 && streams_.holding == 1 && streams_.stuck == 1; }));
   std::thread opener([&] {
     // The shutdown waits for the running call.
     EXPECT_TRUE(Eventually([&] { return streams_.gone == 3; }));
@@ -364,7 +364,7 @@ TEST_F(RpcCallTest, AServerThatEndsWhileCallsComeAndGoEnds) {
   }
   EXPECT_TRUE(Eventually([&] { return streams_.gone > 50; }));
   server_->Shutdown(runtime_.Now() + milliseconds(1));
-  EXPECT_EQ(streams_.gone, streams_.taken);
+  EXPECT_EQ(streams_.gone, streams_.accepted);
   stop = true;
   for (std::thread& thread : threads) thread.join();
 }
@@ -382,7 +382,7 @@ TEST_F(RpcCallFewThreadsTest, PeersThatTakeNothingKeepNobodyFromBeingServedForGo
     clients.push_back(Connect());
     ASSERT_TRUE(clients.back()->Send("f"));
   }
-  EXPECT_TRUE(Eventually([&] { return streams_.taken == 3 * kThreads; }));
+  EXPECT_TRUE(Eventually([&] { return streams_.accepted == 3 * kThreads; }));
   // Each is cut off in turn, although no client goes away.
   ExpectAllGone();
   ExpectServes();

@@ -11,18 +11,19 @@
 //   running    runs an event or posted work. When that is over, the thread runs posted work that waits; else it leads if no thread does
 //              (-> leading); else it rests (-> resting).
 //   blocked    its event, or its work, has announced that it blocks. running -> blocked; blocked -> running when the event is over.
-//   resting    waits for a summons: -> running. A thread that is to rest while kResting others do ends instead.
+//   resting    waits for a summons: -> running. A thread that is to rest while kMaxResting others do ends instead.
 // Invariant: a thread leads, or a running thread will lead. A thread that stops running (BeforeBlocking) summons another if it was the last one.
 // The last thread runs nothing that could block. Threads may wait for something that only another event brings, such as a peer that takes its data
 //   or a watchdog's cut. So one thread must always be there to run that event. While all other threads are at events that could block, or at posted
 //   work, further events and work of the kind wait.
 // The system may give fewer threads than `threads`. So an event that could block, or posted work, runs only while another thread, the spare, exists
 //   that runs nothing of the kind. If the system gives no thread for that, the event waits like one beyond the limit. It is run by the next thread
-//   whose event is over, or by one that rpc-look starts once the system gives threads again.
-// Single calls (PostSingle) have `kept` threads more than events and posted work. So status and outcomes can be asked for even if all streams wait.
+//   whose event is over, or by one that rpc-monitor starts once the system gives threads again.
+// Single calls (PostSingle) have `threads_for_single_calls` threads more than events and posted work. So status and outcomes can be asked for
+//   even if all streams wait.
 // Sharing. One thread at a time suffices while events are short and few. A thread that has run events for `share_after` without a wait between them
-//   summons another, until `parallel` threads run.
-// rpc-look, a thread of its own, looks often while events come, and seldom else. It summons a thread in two cases that keep all other
+//   summons another, until `max_running` threads run.
+// rpc-monitor, a thread of its own, checks often while events come, and seldom else. It summons a thread in two cases that keep all other
 //   calls from being served:
 //   - an event takes long and has not announced it;
 //   - the leader computes instead of waiting. gRPC reads, and does handshakes, inside its wait for events, and one peer can send enough to keep it
@@ -77,16 +78,16 @@ class RpcExecutor : public RpcEventLoop {
  public:
   struct Options {
     int threads = 1024;  // the most threads; the last one, if there are several, is for events that do not block
-    int kept = 0;        // the threads among them that are for single calls alone
-    int parallel = 1;    // the most threads that run at the same time, not counting blocked ones
+    int threads_for_single_calls = 0;  // those of `threads` that only run single calls
+    int max_running = 1;               // at most this many threads run at the same time, not counting blocked ones
     Duration share_after = microseconds(50);
   };
-  static constexpr size_t kResting = 16;
+  static constexpr size_t kMaxResting = 16;
   // The pause between two attempts to start a thread, once the system has refused one.
   static constexpr Duration kPauseAfterShortage = milliseconds(10);
-  // The time between two looks of rpc-look: while events come, and while none do.
-  static constexpr Duration kLook = milliseconds(2);
-  static constexpr Duration kLookAtRest = milliseconds(50);
+  // The time between two checks of rpc-monitor: while events come, and while none do.
+  static constexpr Duration kCheckInterval = milliseconds(2);
+  static constexpr Duration kIdleCheckInterval = milliseconds(50);
   // The leader's pause after gRPC has failed to wait.
   static constexpr Duration kPauseAfterFailure = milliseconds(10);
 
@@ -105,15 +106,15 @@ class RpcExecutor : public RpcEventLoop {
   // Runs the work soon on one of the threads. False: it has to wait, because all threads that may block are blocked, or the system gives no spare. It
   // runs when one of them no longer is blocked, or when there is a spare.
   bool Post(std::function<void()> work);
-  // Does the same for a single call, which may also use the kept threads.
+  // Does the same for a single call, which may also use the threads for single calls.
   void PostSingle(std::function<void()> work);
 
   // Announces that this thread's event, or its work, is about to block. Only the first call during an event has an effect. REQUIRES: a thread of the
   // executor.
   void BeforeBlocking();
-  // Announces that the event will take some time without blocking. Another thread leads meanwhile, unless `parallel` threads run already. REQUIRES: a
-  // thread of the executor.
-  void BeforeLong();
+  // Announces that the event will take some time without blocking. Another thread leads meanwhile, unless `max_running`
+  // threads run already. REQUIRES: a thread of the executor.
+  void BeforeLongEvent();
 
   struct Counts {
     uint64_t events = 0;
@@ -135,44 +136,50 @@ class RpcExecutor : public RpcEventLoop {
   void CallBegins();
   void CallIsGone();
 
-  struct Self {
+  struct PoolThread {
     bool blocked = false;   // its event has announced that it blocks
     bool summoned = false;  // called out of its rest
     CondVar summons;
-    MonotonicTime alone_since;  // the time since which it runs events without a wait between them
-    uint64_t turns = 0;         // how often it has begun to lead
-    clockid_t clock = {};       // the clock of its processor time
+    MonotonicTime runs_without_wait_since;  // the time since which it runs events without a wait between them
+    uint64_t lead_count = 0;                // how often it has begun to lead
+    clockid_t clock = {};                   // the clock of its processor time
     std::unique_ptr<Thread> thread;
   };
 
   // The body of a thread, which begins at rest.
-  void Run(Self* self);
-  void AwaitSummonsLocked(Self* self) DEUT_REQUIRES(mutex_);
+  void Run(PoolThread* self);
+  void AwaitSummonsLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
   // Leads: waits for an event and runs it. False: the queue has ended.
-  bool LeadLocked(Self* self) DEUT_REQUIRES(mutex_);
+  bool LeadLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
   void PauseAfterFailure();
-  void WorkLocked(Self* self) DEUT_REQUIRES(mutex_);
+  void WorkLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
   // False: the thread ends.
-  bool RestLocked(Self* self) DEUT_REQUIRES(mutex_);
+  bool RestLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
   // One more thread may run something that could block.
-  bool RoomLocked() const DEUT_REQUIRES(mutex_) { return busy_ < std::max(1, options_.threads - 1 - options_.kept); }
-  bool RoomForSingleLocked() const DEUT_REQUIRES(mutex_) { return busy_ < std::max(1, options_.threads - 1); }
-  bool SingleWaitsLocked() const DEUT_REQUIRES(mutex_) { return !singles_.empty() && RoomForSingleLocked(); }
-  bool WorkWaitsLocked() const DEUT_REQUIRES(mutex_) { return SingleWaitsLocked() || (!work_.empty() && RoomLocked()); }
+  bool BlockingMayStartLocked() const DEUT_REQUIRES(mutex_) {
+    return may_block_count_ < std::max(1, options_.threads - 1 - options_.threads_for_single_calls);
+  }
+  bool SingleMayStartLocked() const DEUT_REQUIRES(mutex_) {
+    return may_block_count_ < std::max(1, options_.threads - 1);
+  }
+  bool SingleWaitsLocked() const DEUT_REQUIRES(mutex_) { return !singles_.empty() && SingleMayStartLocked(); }
+  bool WorkWaitsLocked() const DEUT_REQUIRES(mutex_) {
+    return SingleWaitsLocked() || (!work_.empty() && BlockingMayStartLocked());
+  }
   // Makes sure that a thread may begin something that could block: a spare exists, is started here, or is not needed. False: the system gives no
   // thread.
   bool EnsureSpareLocked() DEUT_REQUIRES(mutex_);
-  // Notes that the thread's event, or its work, is over.
-  void OverLocked(Self* self) DEUT_REQUIRES(mutex_);
+  // Counts the thread as running again if its event, or its work, had announced that it blocks.
+  void EventEndedLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
   // Summons a resting thread, or a new one. False: there is none.
   bool SummonLocked() DEUT_REQUIRES(mutex_);
   // Starts a thread, which rests. False: there are `threads` of them, or the system gives none.
   bool AddRestingLocked() DEUT_REQUIRES(mutex_);
-  // The number of threads that will look for posted work without being summoned.
-  int ActiveLocked() const DEUT_REQUIRES(mutex_) { return running_ - waiting_; }
-  // The body of rpc-look.
-  void Look();
-  // Whether the leader has been computing since the last look, `passed` ago.
+  // The number of running threads that are not in gRPC's wait. They look for posted work without being summoned.
+  int RunningOutsideWaitLocked() const DEUT_REQUIRES(mutex_) { return running_ - in_grpc_wait_; }
+  // The body of rpc-monitor.
+  void Monitor();
+  // Whether the leader has been computing since the last check, `passed` ago.
   bool LeaderComputesLocked(Duration passed) DEUT_REQUIRES(mutex_);
 
   Runtime& runtime_;
@@ -180,21 +187,22 @@ class RpcExecutor : public RpcEventLoop {
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   RpcEventWait wait_;
   Mutex mutex_;
-  Self* leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
+  PoolThread* leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
   bool ended_ DEUT_GUARDED_BY(mutex_) = false;  // the queue was shut down and is empty
   int running_ DEUT_GUARDED_BY(mutex_) = 0;     // running and leading threads
-  int waiting_ DEUT_GUARDED_BY(mutex_) =
+  int in_grpc_wait_ DEUT_GUARDED_BY(mutex_) =
       0;  // the running threads that are in gRPC's wait for an event: the leader, and replaced leaders
   int blocked_ DEUT_GUARDED_BY(mutex_) = 0;
-  int busy_ DEUT_GUARDED_BY(mutex_) = 0;  // threads at events or work that could block, blocked ones included
+  int may_block_count_ DEUT_GUARDED_BY(mutex_) =
+      0;  // threads at events or work that could block, blocked ones included
   int calls_ DEUT_GUARDED_BY(mutex_) = 0;
   int threads_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t events_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t summons_ DEUT_GUARDED_BY(mutex_) = 0;
   std::deque<std::function<void()>> work_ DEUT_GUARDED_BY(mutex_);
   std::deque<std::function<void()>> singles_ DEUT_GUARDED_BY(mutex_);
-  std::vector<Self*> resting_ DEUT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Self>> selves_ DEUT_GUARDED_BY(mutex_);
+  std::vector<PoolThread*> resting_ DEUT_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<PoolThread>> pool_ DEUT_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Thread>> gone_ DEUT_GUARDED_BY(mutex_);  // ended threads, to be joined
   CondVar changed_;                                                    // threads_ or calls_ has changed
   uint64_t replaced_ DEUT_GUARDED_BY(mutex_) = 0;
@@ -203,14 +211,14 @@ class RpcExecutor : public RpcEventLoop {
   uint64_t shortages_ DEUT_GUARDED_BY(mutex_) = 0;
   MonotonicTime no_thread_before_ DEUT_GUARDED_BY(mutex_);  // the end of the pause after a shortage
   LogPace shortage_pace_{seconds(1)};
-  // The leader at the last look, how often it had led, and its processor time.
-  Self* looked_at_ DEUT_GUARDED_BY(mutex_) = nullptr;
-  uint64_t looked_turns_ DEUT_GUARDED_BY(mutex_) = 0;
-  int64_t looked_cpu_ns_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::atomic<uint32_t> stop_look_{0};
-  std::unique_ptr<Thread> look_;
+  // The leader at the last check, how often it had led, and its processor time.
+  PoolThread* sampled_leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
+  uint64_t sampled_lead_count_ DEUT_GUARDED_BY(mutex_) = 0;
+  int64_t sampled_cpu_ns_ DEUT_GUARDED_BY(mutex_) = 0;
+  std::atomic<uint32_t> stop_monitor_{0};
+  std::unique_ptr<Thread> monitor_;
 
-  static thread_local RpcExecutor::Self* current_;
+  static thread_local RpcExecutor::PoolThread* current_;
 };
 
 }  // namespace deut

@@ -26,8 +26,8 @@ namespace {
 
 using testing::Eventually;
 
-// A runtime without deadlines. Only rpc-look waits with a deadline, so it never looks here.
-class NoLookRuntime final : public Runtime {
+// A runtime without deadlines. Only rpc-monitor waits with a deadline, so it never checks here.
+class NoMonitorRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return RealRuntime().Now(); }
   int64_t WallMicros() override { return RealRuntime().WallMicros(); }
@@ -42,7 +42,7 @@ class NoLookRuntime final : public Runtime {
   void Yield() override { RealRuntime().Yield(); }
 };
 
-// A runtime that gives the executor only as many threads as the test sets. rpc-look is not counted.
+// A runtime that gives the executor only as many threads as the test sets. rpc-monitor is not counted.
 class ThreadlessRuntime final : public Runtime {
  public:
   MonotonicTime Now() override { return RealRuntime().Now(); }
@@ -124,7 +124,7 @@ class RpcExecutorTest : public ::testing::Test {
   static bool Wait(Event& event) { return event.Wait(RealRuntime(), RealRuntime().Now() + seconds(20)); }
   static void Open(Event& event) { event.Signal(RealRuntime()); }
 
-  NoLookRuntime no_look_;
+  NoMonitorRuntime no_monitor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<FailingExecutor> executor_;
 
@@ -149,7 +149,7 @@ class RpcExecutorTest : public ::testing::Test {
 };
 
 TEST_F(RpcExecutorTest, EventsThatBlockNowhereAreRunByOneThread) {
-  Start(no_look_, {.parallel = 1});
+  Start(no_monitor_, {.max_running = 1});
   Event done;
   std::atomic<int> ran{0};
   std::atomic<std::thread::id> by{};
@@ -168,8 +168,8 @@ TEST_F(RpcExecutorTest, EventsThatBlockNowhereAreRunByOneThread) {
   Stop();  // before the objects that the events use are destroyed
 }
 
-TEST_F(RpcExecutorTest, WhoTellsThatHeBlocksHandsOver) {
-  Start(no_look_, {.parallel = 1});
+TEST_F(RpcExecutorTest, AThreadThatAnnouncesABlockHandsOver) {
+  Start(no_monitor_, {.max_running = 1});
   Event gate, blocked, other;
   Fire([&] {
     Open(blocked);
@@ -186,7 +186,7 @@ TEST_F(RpcExecutorTest, WhoTellsThatHeBlocksHandsOver) {
 }
 
 TEST_F(RpcExecutorTest, ToTellTwiceIsToTellOnce) {
-  Start(no_look_, {.parallel = 1});
+  Start(no_monitor_, {.max_running = 1});
   Event gate;
   Fire([&] {
     executor_->BeforeBlocking();
@@ -199,12 +199,12 @@ TEST_F(RpcExecutorTest, ToTellTwiceIsToTellOnce) {
 }
 
 TEST_F(RpcExecutorTest, DuringALongEventAnotherThreadLeadsWhileFewerThanTheParallelOnesRun) {
-  Start(no_look_, {.parallel = 2});
+  Start(no_monitor_, {.max_running = 2});
   Event gate, second, third;
   Fire([&] {
-    executor_->BeforeLong();
+    executor_->BeforeLongEvent();
     Fire([&] {
-      executor_->BeforeLong();
+      executor_->BeforeLongEvent();
       Open(second);
       gate.Wait(RealRuntime(), kNoDeadline);
     });
@@ -219,8 +219,8 @@ TEST_F(RpcExecutorTest, DuringALongEventAnotherThreadLeadsWhileFewerThanTheParal
   Stop();  // before the objects that the events use are destroyed
 }
 
-TEST_F(RpcExecutorTest, WhoHasRunForLongSharesWhatIsThere) {
-  Start(no_look_, {.parallel = 2, .share_after = Duration(0)});
+TEST_F(RpcExecutorTest, AThreadThatHasRunForShareAfterSummonsAnother) {
+  Start(no_monitor_, {.max_running = 2, .share_after = Duration(0)});
   std::atomic<bool> stop{false};
   std::function<void()> busy = [&] {
     if (!stop) {
@@ -231,12 +231,12 @@ TEST_F(RpcExecutorTest, WhoHasRunForLongSharesWhatIsThere) {
   Fire(busy);
   EXPECT_TRUE(Eventually([&] { return executor_->counts().summons >= 2; }));
   stop = true;
-  EXPECT_LE(executor_->counts().threads, 2 + static_cast<int>(RpcExecutor::kResting));
+  EXPECT_LE(executor_->counts().threads, 2 + static_cast<int>(RpcExecutor::kMaxResting));
   Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, AnEventThatDoesNotTellKeepsTheOthersWaitingForAMomentOnly) {
-  Start(RealRuntime(), {.parallel = 1});
+  Start(RealRuntime(), {.max_running = 1});
   Event gate, other;
   Fire([&] { gate.Wait(RealRuntime(), kNoDeadline); });
   EXPECT_TRUE(Eventually([&] { return executor_->counts().events == 1; }));
@@ -249,7 +249,7 @@ TEST_F(RpcExecutorTest, AnEventThatDoesNotTellKeepsTheOthersWaitingForAMomentOnl
 // The last thread that the system gave used to run the event that blocks. Then no thread led until another event ended.
 TEST_F(RpcExecutorTest, WithoutASpareThreadAnEventThatCouldBlockWaitsWhileOthersRun) {
   ThreadlessRuntime runtime;
-  Start(runtime, {.parallel = 1});
+  Start(runtime, {.max_running = 1});
   EXPECT_EQ(executor_->counts().threads, 2);
   runtime.threads_left = 0;
   Event gate, other;
@@ -262,7 +262,7 @@ TEST_F(RpcExecutorTest, WithoutASpareThreadAnEventThatCouldBlockWaitsWhileOthers
     Fire([&] { Open(one); }, /*may_block=*/false);
     ASSERT_TRUE(Wait(one));
   }
-  // rpc-look tries repeatedly to start a spare.
+  // rpc-monitor tries repeatedly to start a spare.
   EXPECT_TRUE(Eventually([&] { return executor_->counts().shortages >= 3; }));
   EXPECT_FALSE(other.IsSet());
   EXPECT_EQ(executor_->counts().threads, 2);
@@ -273,9 +273,9 @@ TEST_F(RpcExecutorTest, WithoutASpareThreadAnEventThatCouldBlockWaitsWhileOthers
   Stop();  // before the objects that the events use are destroyed
 }
 
-TEST_F(RpcExecutorTest, WhatWaitsForASpareThreadIsRunWhenAnEventIsOver) {
+TEST_F(RpcExecutorTest, WorkWithoutASpareThreadRunsWhenAnEventEnds) {
   ThreadlessRuntime runtime;
-  Start(runtime, {.parallel = 1});
+  Start(runtime, {.max_running = 1});
   runtime.threads_left = 0;
   Event gate, event, posted, single;
   Fire([&] { Block(gate); });
@@ -297,7 +297,7 @@ TEST_F(RpcExecutorTest, WhatWaitsForASpareThreadIsRunWhenAnEventIsOver) {
 TEST_F(RpcExecutorTest, TheOnlyThreadRunsWhatDoesNotBlock) {
   ThreadlessRuntime runtime;
   runtime.threads_left = 1;
-  Start(runtime, {.parallel = 1});
+  Start(runtime, {.max_running = 1});
   Event blocks, light;
   Fire([&] {
     executor_->BeforeBlocking();
@@ -318,7 +318,7 @@ TEST_F(RpcExecutorTest, NothingIsLostWhereTheSystemGivesThreadsNowAndThen) {
   constexpr int kEvents = 2000;
   ThreadlessRuntime runtime;
   runtime.every_third = true;
-  Start(runtime, {.threads = 64, .parallel = 2, .share_after = Duration(0)});
+  Start(runtime, {.threads = 64, .max_running = 2, .share_after = Duration(0)});
   std::atomic<int> over{0};
   std::vector<Event> gates(kEvents);
   for (int i = 0; i < kEvents; ++i) {
@@ -337,7 +337,7 @@ TEST_F(RpcExecutorTest, NothingIsLostWhereTheSystemGivesThreadsNowAndThen) {
 }
 
 TEST_F(RpcExecutorTest, WorkThatIsPostedIsRunByAnotherThanWhoLeads) {
-  Start(no_look_, {.parallel = 1});
+  Start(no_monitor_, {.max_running = 1});
   for (int i = 0; i < 100; ++i) {
     Event done;
     EXPECT_TRUE(executor_->Post([&] { Open(done); }));
@@ -347,7 +347,7 @@ TEST_F(RpcExecutorTest, WorkThatIsPostedIsRunByAnotherThanWhoLeads) {
 }
 
 TEST_F(RpcExecutorTest, WorkThatABlockedThreadHasPostedIsRunByAnother) {
-  Start(no_look_, {.parallel = 1});
+  Start(no_monitor_, {.max_running = 1});
   Event gate, other;
   Fire([&] {
     EXPECT_TRUE(executor_->Post([&] { Open(gate); }));
@@ -360,7 +360,7 @@ TEST_F(RpcExecutorTest, WorkThatABlockedThreadHasPostedIsRunByAnother) {
 
 TEST_F(RpcExecutorTest, WorkThatIsPostedWhileAllBlockIsRunWhenOneNoLongerDoes) {
   constexpr int kThreads = 3;
-  Start(no_look_, {.threads = kThreads, .parallel = 1});
+  Start(no_monitor_, {.threads = kThreads, .max_running = 1});
   Event gate, other, light;
   std::atomic<int> blocked{0};
   for (int i = 0; i < kThreads - 1; ++i) {
@@ -386,7 +386,7 @@ TEST_F(RpcExecutorTest, WorkThatIsPostedWhileAllBlockIsRunWhenOneNoLongerDoes) {
 }
 
 TEST_F(RpcExecutorTest, OneThreadIsEnoughForEventsThatNeverBlock) {
-  Start(no_look_, {.threads = 1, .parallel = 1});
+  Start(no_monitor_, {.threads = 1, .max_running = 1});
   for (int i = 0; i < 100; ++i) {
     Event done;
     Fire([&] { Open(done); });
@@ -397,7 +397,7 @@ TEST_F(RpcExecutorTest, OneThreadIsEnoughForEventsThatNeverBlock) {
 
 TEST_F(RpcExecutorTest, ThreadsBeyondThoseThatRestEnd) {
   constexpr int kBlocked = 64;
-  Start(no_look_, {.parallel = 1});
+  Start(no_monitor_, {.max_running = 1});
   for (int round = 0; round < 3; ++round) {
     Event gate;
     std::atomic<int> over{0};
@@ -411,14 +411,14 @@ TEST_F(RpcExecutorTest, ThreadsBeyondThoseThatRestEnd) {
     EXPECT_EQ(executor_->counts().threads, kBlocked + 1);
     Open(gate);
     EXPECT_TRUE(Eventually([&] {
-      return over == kBlocked && executor_->counts().threads <= static_cast<int>(RpcExecutor::kResting) + 1;
+      return over == kBlocked && executor_->counts().threads <= static_cast<int>(RpcExecutor::kMaxResting) + 1;
     }));
   }
   Stop();  // before the objects that the events use are destroyed
 }
 
 TEST_F(RpcExecutorTest, StopWaitsForWhatIsUnderWayAndRunsWhatItPosts) {
-  Start(RealRuntime(), {.parallel = 1});
+  Start(RealRuntime(), {.max_running = 1});
   Event gate;
   std::atomic<int> over{0};
   for (int i = 0; i < 8; ++i) {
@@ -435,7 +435,7 @@ TEST_F(RpcExecutorTest, StopWaitsForWhatIsUnderWayAndRunsWhatItPosts) {
 }
 
 TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
-  Start(RealRuntime(), {.parallel = 1});
+  Start(RealRuntime(), {.max_running = 1});
   std::optional<RpcCallPresence> call(*executor_);
   Event gate;
   std::atomic<bool> gone{false};
@@ -459,7 +459,7 @@ TEST_F(RpcExecutorTest, StopWaitsUntilCallsThatHaveBegunAreGone) {
 // The executor used to mistake the failure for the end of the queue. All threads ended, no event was served any more, and Stop waited for ever for
 // calls that had begun.
 TEST_F(RpcExecutorTest, AFailureToWaitIsNotTheEnd) {
-  Start(RealRuntime(), {.parallel = 2});
+  Start(RealRuntime(), {.max_running = 2});
   std::optional<RpcCallPresence> call(*executor_);
   Event first;
   Fire([&] { Open(first); });
@@ -482,7 +482,7 @@ TEST_F(RpcExecutorTest, AFailureToWaitIsNotTheEnd) {
 // Events that block, events that do not, and posted work, on few threads: none is lost, in whatever order they come.
 TEST_F(RpcExecutorTest, NothingIsLostWhereThreadsAreFew) {
   constexpr int kEvents = 3000;
-  Start(no_look_, {.threads = 4, .parallel = 2, .share_after = Duration(0)});
+  Start(no_monitor_, {.threads = 4, .max_running = 2, .share_after = Duration(0)});
   std::atomic<int> over{0};
   std::vector<Event> gates(kEvents);
   for (int i = 0; i < kEvents; ++i) {

@@ -53,7 +53,7 @@ class RpcPeer::Handshakes {
     return done_ > closed_->done && now - closed_->since >= milliseconds(kInitialBackoffMs);
   }
   // The server has answered, or has failed in another way.
-  void Otherwise() {
+  void ForgetClosed() {
     const MutexLock lock(mutex_);
     closed_.reset();
   }
@@ -114,7 +114,7 @@ bool EndedWhileConnecting(const std::string& message) {
 // A server looks for the name that its client requests among the names in its certificate. gRPC logs a complaint about
 // each connection that requests another name. The certificates here name an identity and not a host, so the client
 // requests a name that it allows.
-std::string NameToAskFor(const TlsIdentity& tls) {
+std::string SniName(const TlsIdentity& tls) {
   constexpr size_t kMaxHostName = 253;
   const auto is_host_name = [](const std::string& name) {
     return !name.empty() && name.size() <= kMaxHostName &&
@@ -141,7 +141,7 @@ Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::st
     return std::shared_ptr<const RpcPeer>(std::move(peer));
   }
   const std::shared_ptr<const TlsIdentity> identity = tls->identity();
-  peer->server_name_ = NameToAskFor(*identity);
+  peer->server_name_ = SniName(*identity);
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(tls->provider());
   options.watch_root_certs();
@@ -205,7 +205,7 @@ Status RpcPeer::FromRpc(const grpc::Status& status) const {
                            "has refused this program's certificate (--tls_cert), and its log says why"));
     }
   }
-  handshakes_->Otherwise();
+  handshakes_->ForgetClosed();
   return ours;
 }
 

@@ -77,8 +77,8 @@ RpcServer::RpcServer(Runtime& runtime, const RpcServerOptions& options)
       executor_(std::make_unique<RpcExecutor>(
           runtime,
           RpcExecutor::Options{.threads = options.max_threads,
-                               .kept = options.max_threads / 16,
-                               .parallel = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))},
+                               .threads_for_single_calls = options.max_threads / 16,
+                               .max_running = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))},
           builder_->AddCompletionQueue())) {
   executor_->Start();
 }
@@ -143,9 +143,9 @@ Status RpcServer::Start(const std::vector<grpc::Service*>& services) {
   health_.Serve(executor_->queue());
   unknown_calls_.Serve(*executor_);
   for (ExecutedService* service : executed) service->Serve(*executor_);
-  acceptor_->Start([hand_over = hand_over_.get()](Descriptor socket, std::shared_ptr<HandshakePace::Turn> turn) {
-    // Without TLS no object takes the turn. It ends here, because there is no handshake to compute.
-    const TlsConnectionScope scope(socket.get(), std::move(turn));
+  acceptor_->Start([hand_over = hand_over_.get()](Descriptor socket, std::shared_ptr<HandshakePace::Slot> slot) {
+    // Without TLS no object takes the slot. It ends here, because there is no handshake to compute.
+    const TlsConnectionScope scope(socket.get(), std::move(slot));
     // From here on gRPC owns the socket. It takes sockets while the server runs, and the acceptor stops before that
     // ends.
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;

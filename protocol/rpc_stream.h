@@ -196,9 +196,9 @@ Status CallRpc(Runtime& runtime, const RpcPeer& peer, grpc::Channel& channel, De
     const grpc::Status end = call(&context);
     Status status = peer.FromRpc(end);
     constexpr Duration kPause = milliseconds(kInitialBackoffMs);
-    constexpr int kMostTries = 12;
+    constexpr int kMaxTries = 12;
     const bool again = status == ErrorCode::kUnavailable && peer.MayHaveRefused(end);
-    if (!again || tries == kMostTries || runtime.Now() + kPause >= deadline) return status;
+    if (!again || tries == kMaxTries || runtime.Now() + kPause >= deadline) return status;
     // This wait polls. Without it the next attempt to connect would go unnoticed.
     AwaitConnection(runtime, channel, runtime.Now() + kPause);
   }

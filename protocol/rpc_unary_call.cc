@@ -7,13 +7,13 @@ namespace deut {
 RpcUnaryCallBase::RpcUnaryCallBase(const UnaryHost& host)
     : presence_(host.executor), host_(host), watch_(host.writes, [this] { context_.TryCancel(); }) {}
 
-void RpcUnaryCallBase::Taken(bool ok) {
+void RpcUnaryCallBase::Accepted(bool ok) {
   if (!ok) {
     // The server has shut down before a call came.
     delete this;
     return;
   }
-  WantNext();
+  RequestNext();
   if (const Status entered = host_.calls.Enter(context_, &place_); !entered.ok()) return Answer(ToRpcStatus(entered));
   host_.executor.PostSingle([this] {
     // Single calls are few and may wait anywhere, so each hands the waiting for events over before it runs.

@@ -1,8 +1,8 @@
 // RpcUnaryCall: one single call of a server, whose events an executor runs (rpc_executor.h): one request, one answer.
 //
-// Life: wanted (gRPC will fill it in) -> taken -> running -> answering -> gone. After each call that is taken, the
+// Life: wanted (gRPC will fill it in) -> accepted -> running -> answering -> gone. After each call that is accepted, the
 // service wants another.
-// - taken: the call enters the quota. If the quota refuses it, the refusal is its answer.
+// - accepted: the call enters the quota. If the quota refuses it, the refusal is its answer.
 // - running: the method runs on a thread of the executor, and may block. Single calls have a reserved share of threads
 //   (RpcExecutor::PostSingle). So they are answered even while streams block all other threads.
 // - answering: gRPC sends the answer, and no thread waits for that. The call keeps its place in the quota until the
@@ -10,7 +10,7 @@
 //   watchdog's limit, the call is cancelled.
 // Exactly one event, or one posted piece of work, refers to the call at any time. So it needs no lock and no reference
 // count.
-// Thread-safety: any thread may call Want, before the server shuts down. Ownership: a call owns itself; host and method
+// Thread-safety: any thread may call RequestNextCall, before the server shuts down. Ownership: a call owns itself; host and method
 // outlive it.
 #ifndef PROTOCOL_RPC_UNARY_CALL_H_
 #define PROTOCOL_RPC_UNARY_CALL_H_
@@ -46,7 +46,7 @@ class RpcUnaryCallBase {
   explicit RpcUnaryCallBase(const UnaryHost& host);
   virtual ~RpcUnaryCallBase() = default;
 
-  virtual void WantNext() = 0;
+  virtual void RequestNext() = 0;
   // Runs the method. It may block.
   virtual grpc::Status Run() = 0;
   // OK: sends the answer that Run has made. Else: sends the status alone.
@@ -54,7 +54,7 @@ class RpcUnaryCallBase {
 
   grpc::ServerContext& context() { return context_; }
   // For the service's Request method.
-  RpcEvent* taken() { return &taken_; }
+  RpcEvent* accepted() { return &accepted_; }
 
   const UnaryHost& host_;
 
@@ -71,13 +71,13 @@ class RpcUnaryCallBase {
     const Handler handler_;
   };
 
-  void Taken(bool ok);
+  void Accepted(bool ok);
   void Answer(const grpc::Status& status);
   void Answered(bool ok);
 
   grpc::ServerContext context_;
   StreamQuota::Place place_;
-  Event taken_{*this, &RpcUnaryCallBase::Taken};
+  Event accepted_{*this, &RpcUnaryCallBase::Accepted};
   Event answered_{*this, &RpcUnaryCallBase::Answered};
   StreamWatchdog::Watch watch_;  // the last member: once it is destroyed, nothing cancels the call any more
 };
@@ -87,7 +87,7 @@ struct UnaryMethod {
   // Asks gRPC for the next call: the service's Request method, on the executor's queue.
   std::function<void(grpc::ServerContext* context, In* request, grpc::ServerAsyncResponseWriter<Out>* writer,
                      void* tag)>
-      want;
+      request_next;
   // Runs one call. It may block. A status that is not OK is sent in place of the answer.
   std::function<grpc::Status(grpc::ServerContext& context, const In& request, Out* answer)> run;
 };
@@ -96,9 +96,9 @@ template <typename In, typename Out>
 class RpcUnaryCall final : public RpcUnaryCallBase {
  public:
   // REQUIRES: the server has been built.
-  static void Want(const UnaryHost& host, const UnaryMethod<In, Out>& method) {
+  static void RequestNextCall(const UnaryHost& host, const UnaryMethod<In, Out>& method) {
     auto* const call = new RpcUnaryCall(host, method);
-    method.want(&call->context(), &call->request_, &call->writer_, call->taken());
+    method.request_next(&call->context(), &call->request_, &call->writer_, call->accepted());
   }
 
  private:
@@ -106,7 +106,7 @@ class RpcUnaryCall final : public RpcUnaryCallBase {
       : RpcUnaryCallBase(host), method_(method), writer_(&context()) {}
   ~RpcUnaryCall() override = default;
 
-  void WantNext() override { Want(host_, method_); }
+  void RequestNext() override { RequestNextCall(host_, method_); }
   grpc::Status Run() override { return method_.run(context(), request_, &answer_); }
   void StartAnswer(const grpc::Status& status, RpcEvent* event) override {
     if (status.ok()) {

@@ -56,7 +56,7 @@ class Singles final : public grpc::Service, public ExecutedService {
 
   void Serve(RpcExecutor& executor) override {
     host_.emplace(UnaryHost{.executor = executor, .writes = watchdog_, .calls = calls_});
-    method_.want = [this, &executor](auto* context, auto* request, auto* writer, void* tag) {
+    method_.request_next = [this, &executor](auto* context, auto* request, auto* writer, void* tag) {
       RequestAsyncUnary(0, context, request, writer, executor.queue(), executor.queue(), tag);
     };
     method_.run = [this](grpc::ServerContext&, const grpc::ByteBuffer& request, grpc::ByteBuffer* answer) {
@@ -69,7 +69,7 @@ class Singles final : public grpc::Service, public ExecutedService {
       *answer = Message(text);
       return grpc::Status::OK;
     };
-    RpcUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>::Want(*host_, method_);
+    RpcUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>::RequestNextCall(*host_, method_);
   }
 
   size_t open() { return calls_.open(); }

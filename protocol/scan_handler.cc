@@ -9,9 +9,9 @@
 
 namespace deut {
 
-void ScanHandler::Want(const DataComponentHost& host, const Request& request) {
+void ScanHandler::RequestNextCall(const DataComponentHost& host, const Request& request) {
   auto* const call = new ScanHandler(host, request);
-  request(&call->context(), call->stream(), call->taken());
+  request(&call->context(), call->stream(), call->accepted());
 }
 
 ScanHandler::ScanHandler(const DataComponentHost& host, const Request& request)
@@ -20,8 +20,8 @@ ScanHandler::ScanHandler(const DataComponentHost& host, const Request& request)
       request_(request),
       patience_(host.writes.limit()) {}
 
-void ScanHandler::OnTaken() {
-  Want(host_, request_);
+void ScanHandler::OnAccepted() {
+  RequestNextCall(host_, request_);
   if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
   StartRead();
 }
@@ -30,7 +30,7 @@ void ScanHandler::OnRead(bool ok) {
   // A scan takes long, and may wait for the disk and for the peer.
   executor().BeforeBlocking();
   Status status;
-  if (ok && (scan_ == nullptr ? Open(&status) : TakeGrant())) return StartRead();
+  if (ok && (scan_ == nullptr ? Open(&status) : ApplyGrant())) return StartRead();
   // The scan is destroyed before the peer is told, so that nothing of it is left once its end is known.
   scan_.reset();
   End(ToRpcStatus(status));
@@ -52,7 +52,7 @@ bool ScanHandler::Open(Status* status) {
   return true;
 }
 
-bool ScanHandler::TakeGrant() {
+bool ScanHandler::ApplyGrant() {
   const wire::ScanRequest& request = incoming();
   Status granted = CheckBound("bound", request.grant().bound());
   if (!request.has_grant()) granted = DEUT_ERROR(kInvalidArgument, "request: a scan that is open takes grants only");

@@ -26,18 +26,18 @@ class ScanHandler final : public RpcCall<wire::ScanAnswer, wire::ScanRequest> {
   using Request =
       std::function<void(grpc::ServerContext* context,
                          grpc::ServerAsyncReaderWriter<wire::ScanAnswer, wire::ScanRequest>* stream, void* tag)>;
-  static void Want(const DataComponentHost& host, const Request& request);
+  static void RequestNextCall(const DataComponentHost& host, const Request& request);
 
  private:
   ScanHandler(const DataComponentHost& host, const Request& request);
   ~ScanHandler() override = default;
 
-  void OnTaken() override;
+  void OnAccepted() override;
   // The scan goes on until it is complete, has failed (its last message says so), or the peer is gone.
   void OnRead(bool ok) override;
   // Whether the scan goes on. If it does not, the call ends with `status`.
   bool Open(Status* status);
-  bool TakeGrant();
+  bool ApplyGrant();
   // Writes batches until the grant is used up.
   bool UseGrant();
   bool GrantReached() const;

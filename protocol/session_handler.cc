@@ -22,9 +22,9 @@ Status FromBeginAndOperations(const wire::OneShot& one_shot, TransactionOptions*
 
 }  // namespace
 
-void SessionHandler::Want(const StreamHost& host, const Request& request) {
+void SessionHandler::RequestNextCall(const StreamHost& host, const Request& request) {
   auto* const call = new SessionHandler(host, request);
-  request(&call->context(), call->stream(), call->taken());
+  request(&call->context(), call->stream(), call->accepted());
 }
 
 SessionHandler::SessionHandler(const StreamHost& host, const Request& request)
@@ -44,8 +44,8 @@ bool SessionHandler::EndIdle() {
   return true;
 }
 
-void SessionHandler::OnTaken() {
-  Want(host_, request_);
+void SessionHandler::OnAccepted() {
+  RequestNextCall(host_, request_);
   if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
   service_ = host_.services.For(context());
   AwaitMessage();
@@ -195,7 +195,7 @@ Status SessionHandler::OneShot(const wire::OneShot& one_shot, Deadline deadline)
   results_.clear();
   auto commit = session_->ExecuteOneShot(options, operations_, &results_, deadline);
   AddResults(results_);
-  if (!commit.ok()) answer()->set_timestamp(RefusedAt(results_).value);
+  if (!commit.ok()) answer()->set_timestamp(FailedPreconditionAt(results_).value);
   results_.clear();  // there may be many, and the session may be idle for long
   DEUT_RETURN_IF_ERROR(commit.status());
   SetCommit(*commit);

@@ -34,7 +34,7 @@ class SessionHandler final : public RpcCall<wire::SessionAnswers, wire::SessionR
   using Request = std::function<void(grpc::ServerContext* context,
                                      grpc::ServerAsyncReaderWriter<wire::SessionAnswers, wire::SessionRequests>* stream,
                                      void* tag)>;
-  static void Want(const StreamHost& host, const Request& request);
+  static void RequestNextCall(const StreamHost& host, const Request& request);
 
  private:
   // The number of operations that run together.
@@ -46,7 +46,7 @@ class SessionHandler final : public RpcCall<wire::SessionAnswers, wire::SessionR
   // Only a session that waits for its peer can be ended as idle. An exchange of this state decides between the two.
   enum State : uint32_t { kWaiting, kAtWork, kIdleEnded };
 
-  void OnTaken() override;
+  void OnAccepted() override;
   void OnRead(bool ok) override;
   // Runs the message that was read. The session is at work meanwhile.
   void Work();

@@ -107,8 +107,8 @@ struct Operation {
   // sees only those of the transaction's own writes that precede its opening (R10).
   uint32_t scan_sequence = 0;
   // kScan: a prefetch, for which nobody waits yet. If it fails, for any reason, the transaction stays open as if the
-  // scan had not been sent. A caller that needs the batch then repeats the scan without `ahead`.
-  bool ahead = false;
+  // scan had not been sent. A caller that needs the batch then repeats the scan without `prefetch`.
+  bool prefetch = false;
   // kCompareAndSet only.
   std::string_view expected = {};
   bool expect_absent = false;
@@ -133,25 +133,25 @@ struct OperationResult {
   // If this operation's failure ended a one-shot transaction: that transaction's timestamp. At that place in the serial
   // order the precondition did not hold (D1). It is 0 in all other results. An interactive transaction has its
   // timestamp from Begin.
-  Timestamp refused_at = {};
+  Timestamp failed_precondition_at = {};
 };
 
 // Returns the timestamp at which a failed precondition ended the one-shot transaction with these results; 0 if none
 // did.
-inline Timestamp RefusedAt(absl::Span<const OperationResult> results) {
+inline Timestamp FailedPreconditionAt(absl::Span<const OperationResult> results) {
   for (const OperationResult& result : results) {
-    if (result.refused_at != Timestamp{0}) return result.refused_at;
+    if (result.failed_precondition_at != Timestamp{0}) return result.failed_precondition_at;
   }
   return Timestamp{0};
 }
 
 // Stores the timestamp of a one-shot transaction in its first failed result, because that failure ended it. 0 stores
 // nothing.
-inline void SetRefusedAt(Timestamp timestamp, absl::Span<OperationResult> results) {
+inline void SetFailedPreconditionAt(Timestamp timestamp, absl::Span<OperationResult> results) {
   if (timestamp == Timestamp{0}) return;
   for (OperationResult& result : results) {
     if (result.status.ok()) continue;
-    result.refused_at = timestamp;
+    result.failed_precondition_at = timestamp;
     return;
   }
 }
@@ -184,7 +184,7 @@ struct ScanBegun {
   CommitAnswer answer;  // with `over` = false only its timestamp is set
 };
 
-// A transaction that was begun before its thread runs it (TransactionSession::BeginAhead). Its destructor ends the
+// A transaction that was begun before its thread runs it (TransactionSession::BeginForPrefetch). Its destructor ends the
 // transaction, of which no client has seen anything.
 class BegunOneShot {
  public:
@@ -203,7 +203,7 @@ class TransactionSession {
 
   // Runs the operations in order, and stores one result for each. These failures leave the transaction open:
   // - ALREADY_EXISTS, NOT_FOUND, CONDITION_FAILED and INVALID_ARGUMENT,
-  // - any failure of a scan that has `ahead` set.
+  // - any failure of a scan that has `prefetch` set.
   // After ABORTED, or any other failure, the transaction is aborted. The operations behind the failed one do not run;
   // their status is WRONG_STATE. Returns the status that ended the call early, else OK. `results` may hold earlier
   // results, whose buffers are reused.
@@ -211,12 +211,12 @@ class TransactionSession {
                          Deadline deadline) = 0;
 
   // Sends operations of the open transaction, so that they are in flight before the caller takes their answer with
-  // TakeAhead. False: nothing was sent, because this session cannot do so, or cannot do so now. REQUIRES: no earlier
-  // SendAhead waits for its TakeAhead; the operations' views stay valid until TakeAhead has returned.
-  virtual bool SendAhead(absl::Span<const Operation> /*operations*/, Deadline /*deadline*/) { return false; }
-  // Waits for the answer and returns it, as Execute does. REQUIRES: SendAhead has returned true, and no other method
+  // AwaitPipelined. False: nothing was sent, because this session cannot do so, or cannot do so now. REQUIRES: no earlier
+  // SendPipelined waits for its AwaitPipelined; the operations' views stay valid until AwaitPipelined has returned.
+  virtual bool SendPipelined(absl::Span<const Operation> /*operations*/, Deadline /*deadline*/) { return false; }
+  // Waits for the answer and returns it, as Execute does. REQUIRES: SendPipelined has returned true, and no other method
   // was called since.
-  virtual Status TakeAhead(std::vector<OperationResult>* /*results*/, Deadline /*deadline*/) {
+  virtual Status AwaitPipelined(std::vector<OperationResult>* /*results*/, Deadline /*deadline*/) {
     return Status(ErrorCode::kWrongState, "nothing was sent ahead");
   }
 
@@ -253,11 +253,11 @@ class TransactionSession {
   // 0 afterwards, the caller must not show the end of the answer yet. It first waits until
   // TransactionService::AwaitDurable has returned a position above *durable_at (D1). If that fails, a commit that wrote
   // something ends with OUTCOME_UNKNOWN, and any other call with the failure.
-  // `begun`: null, or the transaction's first attempt, begun by BeginAhead on any session of the service.
-  virtual Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options,
-                                                   absl::Span<const Operation> operations,
-                                                   std::vector<OperationResult>* results, Deadline deadline,
-                                                   Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) {
+  // `begun`: null, or the transaction's first attempt, begun by BeginForPrefetch on any session of the service.
+  virtual Result<CommitAnswer> ExecuteOneShotWithoutWait(const TransactionOptions& options,
+                                                         absl::Span<const Operation> operations,
+                                                         std::vector<OperationResult>* results, Deadline deadline,
+                                                         Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) {
     begun.reset();
     *durable_at = Lsn(0);
     return ExecuteOneShot(options, operations, results, deadline);
@@ -265,26 +265,26 @@ class TransactionSession {
 
   // Prefetching, for a caller that is about to run many transactions one after another. Their point reads ask the DC
   // together, so that they do not wait one by one. It is a hint only: each transaction still reads as usual afterwards.
-  // - WantReads notes which reads of these operations need the DC. True: at least one does.
-  // - BeginAhead begins a transaction whose first operation is a scan, and notes what the scan needs. It never waits.
+  // - NotePrefetch notes which reads of these operations need the DC. True: at least one does.
+  // - BeginForPrefetch begins a transaction whose first operation is a scan, and notes what the scan needs. It never waits.
   //   Null: the transaction has not begun.
-  // - StartReads sends the noted reads. False: there is nothing to send, or the session cannot send now. It then
+  // - StartPrefetch sends the noted reads. False: there is nothing to send, or the session cannot send now. It then
   //   drops all notes.
-  // - FinishReads returns when the answers are there (true), or at the deadline. It ends the begun transactions that
+  // - AwaitPrefetch returns when the answers are there (true), or at the deadline. It ends the begun transactions that
   //   got no answer; they begin again when they are run.
   //
   // REQUIRES:
-  // - StartReads follows any number of WantReads and BeginAhead, or none.
-  // - After StartReads has returned true, the next call on this session is FinishReads, because low-waters wait for it.
-  // - The operations' views, and the begun transactions, stay alive until StartReads has returned false or FinishReads
+  // - StartPrefetch follows any number of NotePrefetch and BeginForPrefetch, or none.
+  // - After StartPrefetch has returned true, the next call on this session is AwaitPrefetch, because low-waters wait for it.
+  // - The operations' views, and the begun transactions, stay alive until StartPrefetch has returned false or AwaitPrefetch
   //   has returned.
-  virtual bool WantReads(absl::Span<const Operation> /*operations*/) { return false; }
-  virtual std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions& /*options*/,
-                                                   absl::Span<const Operation> /*operations*/) {
+  virtual bool NotePrefetch(absl::Span<const Operation> /*operations*/) { return false; }
+  virtual std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& /*options*/,
+                                                         absl::Span<const Operation> /*operations*/) {
     return nullptr;
   }
-  virtual bool StartReads() { return false; }
-  virtual bool FinishReads(Deadline /*deadline*/) { return true; }
+  virtual bool StartPrefetch() { return false; }
+  virtual bool AwaitPrefetch(Deadline /*deadline*/) { return true; }
 };
 
 // The counters that `deut status` shows: free-form name/value pairs. tc/README.md and dc/README.md document the names.
@@ -305,7 +305,7 @@ class TransactionService {
   // transaction that still runs. A transaction that wrote nothing leaves no trace: it is "not committed".
   // DEADLINE_EXCEEDED: the transaction is committed, or about to be, but not durable yet.
   virtual Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) = 0;
-  // For ExecuteOneShotAhead: waits until the log at position `at` is durable, and returns the LSN before which
+  // For ExecuteOneShotWithoutWait: waits until the log at position `at` is durable, and returns the LSN before which
   // everything is durable by then.
   virtual Result<Lsn> AwaitDurable(Lsn /*at*/, Deadline /*deadline*/) {
     return Status(ErrorCode::kWrongState, "this service waits for durability by itself");

@@ -38,7 +38,7 @@ void ApplyTeam::Help() {
     const uint32_t calls = calls_.load(std::memory_order_seq_cst);
     if (stop_.load(std::memory_order_seq_cst)) return;
     {
-      const CallGate::Call call(gate_);
+      const CallDrain::Call call(gate_);
       if (call.entered()) RunPieces();
     }
     DEUT_POINT("apply_team.before_wait");

@@ -24,7 +24,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "common/runtime/runtime.h"
-#include "protocol/call_gate.h"
+#include "protocol/call_drain.h"
 
 namespace deut::dc {
 
@@ -48,7 +48,7 @@ class ApplyTeam {
   void RunPieces();
 
   Runtime& runtime_;
-  CallGate gate_;
+  CallDrain gate_;
   std::atomic<bool> busy_{false};
   const Work* work_ = nullptr;  // work_, pieces_ and next_ belong to the call for which the gate is open
   size_t pieces_ = 0;

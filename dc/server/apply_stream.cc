@@ -18,7 +18,7 @@ ApplyStream::ApplyStream(const ApplyEnvironment& environment, const Sender& send
 Status ApplyStream::Send(const LogBatch& batch) {
   Status status;
   {
-    const CallGate::Call call(gate_);
+    const CallDrain::Call call(gate_);
     if (!call.entered()) {
       // After a Pause, Close sets the reason, and Close always follows. So a fenced TC gets that error and no other.
       const MutexLock lock(mutex_);

@@ -24,7 +24,7 @@
 #include "dc/record_ops/record_operations.h"
 #include "dc/server/applied_position.h"
 #include "dc/server/fencing.h"
-#include "protocol/call_gate.h"
+#include "protocol/call_drain.h"
 #include "protocol/data_component.h"
 #include "protocol/log_batch.h"
 
@@ -63,7 +63,7 @@ class ApplyStream {
   const ApplyEnvironment& environment_;
   const Sender sender_;
   ApplyLogListener* const listener_;
-  CallGate gate_;
+  CallDrain gate_;
   Mutex mutex_;
   bool closed_ DEUT_GUARDED_BY(mutex_) = false;
   Status reason_ DEUT_GUARDED_BY(mutex_);

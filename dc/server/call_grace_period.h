@@ -16,13 +16,13 @@
 
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "protocol/call_gate.h"
+#include "protocol/call_drain.h"
 
 namespace deut::dc {
 
 class CallGracePeriod {
  public:
-  explicit CallGracePeriod(Runtime& runtime) : mutex_(runtime), gates_{CallGate(runtime), CallGate(runtime)} {
+  explicit CallGracePeriod(Runtime& runtime) : mutex_(runtime), gates_{CallDrain(runtime), CallDrain(runtime)} {
     gates_[0].Open();
   }
 
@@ -37,7 +37,7 @@ class CallGracePeriod {
     Call& operator=(const Call&) = delete;
 
    private:
-    std::optional<CallGate::Call> call_;
+    std::optional<CallDrain::Call> call_;
   };
 
   // Returns when all calls that were running at its start have ended. REQUIRES: not called inside a call.
@@ -53,7 +53,7 @@ class CallGracePeriod {
  private:
   Mutex mutex_;  // one change of phase at a time
   std::atomic<uint32_t> phase_{0};
-  std::array<CallGate, 2> gates_;
+  std::array<CallDrain, 2> gates_;
 };
 
 }  // namespace deut::dc

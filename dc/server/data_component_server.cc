@@ -53,7 +53,7 @@ bool IsGoodRead(const DataRequest& request) {
 size_t CountLeadingReads(absl::Span<DataRequest* const> requests) {
   const size_t most = std::min(requests.size(), kMaxReadsPerGroup);
   size_t count = 0;
-  while (count < most && IsGoodRead(*requests[count]) && !requests[count]->on_disk) ++count;
+  while (count < most && IsGoodRead(*requests[count]) && !requests[count]->missed_in_memory) ++count;
   return count;
 }
 size_t ReadsOfOneSender(absl::Span<DataRequest* const> requests) {
@@ -210,17 +210,17 @@ DataComponentServer::~DataComponentServer() {
 // nothing needs Abandon either.
 class DataComponentServer::Reads final : public DirectReads {
  public:
-  Reads(DataComponentServer& server, std::shared_ptr<CallGate> gate) : server_(server), gate_(std::move(gate)) {}
+  Reads(DataComponentServer& server, std::shared_ptr<CallDrain> gate) : server_(server), gate_(std::move(gate)) {}
 
   Answered TryAnswer(absl::Span<DataRequest* const> requests) override {
-    const CallGate::Call call(*gate_);
+    const CallDrain::Call call(*gate_);
     if (!call.entered()) [[unlikely]]
       return Answered::kNone;
     DEUT_POINT("dc.admission.admitted");
     for (DataRequest* const request : requests) {
       request->answer.Clear();
       request->complete = false;
-      request->on_disk = false;
+      request->missed_in_memory = false;
     }
     bool all = true;
     while (!requests.empty()) {
@@ -228,8 +228,8 @@ class DataComponentServer::Reads final : public DirectReads {
       if (reads > 1) {
         all = server_.TryReads(requests.first(reads)) && all;
       } else {
-        requests[0]->status = server_.Execute(requests[0], &requests[0]->on_disk);
-        all = !requests[0]->on_disk && all;
+        requests[0]->status = server_.Execute(requests[0], &requests[0]->missed_in_memory);
+        all = !requests[0]->missed_in_memory && all;
       }
       requests.remove_prefix(std::max<size_t>(reads, 1));
     }
@@ -238,11 +238,11 @@ class DataComponentServer::Reads final : public DirectReads {
 
  private:
   DataComponentServer& server_;  // used only inside the gate
-  const std::shared_ptr<CallGate> gate_;
+  const std::shared_ptr<CallDrain> gate_;
 };
 
 std::shared_ptr<DirectReads> DataComponentServer::OpenReads(const Sender& sender) {
-  std::shared_ptr<CallGate> gate = fencing_.GateOf(sender);
+  std::shared_ptr<CallDrain> gate = fencing_.GateOf(sender);
   return gate == nullptr ? nullptr : std::make_shared<Reads>(*this, std::move(gate));
 }
 
@@ -346,10 +346,10 @@ void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
     requests.remove_prefix(1);
     Prepare(request, fencing_.incarnation());
     if (!admission->status().ok()) {
-      request->on_disk = false;
+      request->missed_in_memory = false;
       request->status = admission->status();
-    } else if (!request->on_disk) {
-      request->status = Execute(request, &request->on_disk);
+    } else if (!request->missed_in_memory) {
+      request->status = Execute(request, &request->missed_in_memory);
     }
     Answer(request);
   }
@@ -372,14 +372,14 @@ bool DataComponentServer::TryReads(absl::Span<DataRequest* const> requests) {
   bool all = true;
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i]->status = std::move(reads[i].status);
-    requests[i]->on_disk = reads[i].missing;
+    requests[i]->missed_in_memory = reads[i].missing;
     all = all && !reads[i].missing;
   }
   return all;
 }
 
 void DataComponentServer::Answer(DataRequest* request) {
-  if (std::exchange(request->on_disk, false)) {
+  if (std::exchange(request->missed_in_memory, false)) {
     misses_.Add(request);
   } else {
     request->Finish(runtime_);

@@ -115,9 +115,9 @@ class DataComponentServer final : public DataComponent {
   void CloseLogStream(const Status& reason) DEUT_REQUIRES(mutex_);
   // Answers point reads of one admitted sender; at most kMaxReadsPerGroup.
   void SubmitReads(absl::Span<DataRequest* const> requests);
-  // Answers the requests that memory can answer, and sets `on_disk` of the rest. True: all are answered.
+  // Answers the requests that memory can answer, and sets `missed_in_memory` of the rest. True: all are answered.
   bool TryReads(absl::Span<DataRequest* const> requests);
-  // Finishes the request now, or passes it to the miss pool if its `on_disk` is set.
+  // Finishes the request now, or passes it to the miss pool if its `missed_in_memory` is set.
   void Answer(DataRequest* request);
   // Executes the request. With `missing` it does not block: *missing tells that a page is not in memory, and nothing
   // was done then.

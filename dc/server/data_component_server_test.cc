@@ -302,14 +302,14 @@ TEST_F(DataComponentServerTest, ARequestThatNeedsTheDiskIsCountedOnce) {
     pointers.push_back(&requests[i]);
   }
   EXPECT_EQ(reads->TryAnswer(pointers), DirectReads::Answered::kSome);
-  for (const DataRequest* const request : pointers) EXPECT_TRUE(request->on_disk);
+  for (const DataRequest* const request : pointers) EXPECT_TRUE(request->missed_in_memory);
   std::map<std::string, uint64_t> counted = Counted();
   EXPECT_EQ(counted["reads"] + counted["scans"] + counted["records_returned"], 0u);
   server_->Submit(pointers);
   for (DataRequest* const request : pointers) {
     ASSERT_TRUE(request->done.Wait(RealRuntime(), kNoDeadline));
     EXPECT_TRUE(request->status.ok()) << request->status.ToString();
-    EXPECT_FALSE(request->on_disk);
+    EXPECT_FALSE(request->missed_in_memory);
   }
   EXPECT_EQ(scan.answer.size(), 30u);
   for (const DataRequest& request : requests) EXPECT_EQ(request.answer.size(), 1u);

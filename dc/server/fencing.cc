@@ -73,10 +73,10 @@ void Fencing::Replace(const FenceState& state) {
   fences_.push_back(std::move(next));
 }
 
-std::shared_ptr<CallGate> Fencing::GateOf(const Sender& sender) {
+std::shared_ptr<CallDrain> Fencing::GateOf(const Sender& sender) {
   Fence* const fence = current_.load(std::memory_order_seq_cst);
   if (fence == nullptr || sender.incarnation != incarnation_ || !Check(fence, sender).ok()) return nullptr;
-  return std::shared_ptr<CallGate>(fence->shared_from_this(), &fence->gate);
+  return std::shared_ptr<CallDrain>(fence->shared_from_this(), &fence->gate);
 }
 
 void Fencing::End() {

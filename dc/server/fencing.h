@@ -26,7 +26,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "dc/server/state_file.h"
-#include "protocol/call_gate.h"
+#include "protocol/call_drain.h"
 #include "protocol/data_component.h"
 
 namespace deut::dc {
@@ -55,7 +55,7 @@ class Fencing {
   void Replace(const FenceState& state);
 
   // Returns the gate of the sender's calls; null if an Admission would refuse the sender.
-  std::shared_ptr<CallGate> GateOf(const Sender& sender);
+  std::shared_ptr<CallDrain> GateOf(const Sender& sender);
   // Ends this incarnation: returns when no call is inside; no further call can enter.
   void End();
 
@@ -63,7 +63,7 @@ class Fencing {
   struct Fence : std::enable_shared_from_this<Fence> {
     Fence(Runtime& runtime, const FenceState& fence_state) : state(fence_state), gate(runtime) { gate.Open(); }
     const FenceState state;
-    CallGate gate;
+    CallDrain gate;
   };
 
  public:
@@ -79,7 +79,7 @@ class Fencing {
 
    private:
     Status status_;
-    std::optional<CallGate::Call> call_;
+    std::optional<CallDrain::Call> call_;
   };
 
  private:

@@ -76,16 +76,17 @@ class ScriptedTransactionService::Session final : public TransactionSession {
     DEUT_RETURN_IF_ERROR(Execute(operations, results, deadline));
     for (OperationResult& result : *results) {
       if (result.status.ok()) continue;
-      result.refused_at = timestamp_;
+      result.failed_precondition_at = timestamp_;
       End(/*aborted=*/true);
       return result.status;
     }
     return Commit(deadline);
   }
 
-  Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                           std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
-                                           std::unique_ptr<BegunOneShot> begun) override {
+  Result<CommitAnswer> ExecuteOneShotWithoutWait(const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations,
+                                                 std::vector<OperationResult>* results, Deadline deadline,
+                                                 Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) override {
     if (begun != nullptr) DEUT_RETURN_IF_ERROR(owner_.before("take_begun", deadline));
     begun.reset();
     Result<CommitAnswer> answer = ExecuteOneShot(options, operations, results, deadline);
@@ -93,24 +94,25 @@ class ScriptedTransactionService::Session final : public TransactionSession {
     return answer;
   }
 
-  bool WantReads(absl::Span<const Operation> operations) override {
+  bool NotePrefetch(absl::Span<const Operation> operations) override {
     if (owner_.reads_ahead.empty()) return false;
     for (const Operation& operation : operations) {
       if (operation.kind != OperationKind::kGet || !operation.key.starts_with(owner_.reads_ahead)) continue;
-      wants_reads_ = true;
+      prefetch_noted_ = true;
       return true;
     }
     return false;
   }
-  std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions&, absl::Span<const Operation> operations) override {
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions&,
+                                                 absl::Span<const Operation> operations) override {
     if (owner_.reads_ahead.empty() || !operations.front().low.starts_with(owner_.reads_ahead)) return nullptr;
-    wants_reads_ = true;
+    prefetch_noted_ = true;
     return std::make_unique<Begun>(owner_);
   }
-  bool StartReads() override {
-    return std::exchange(wants_reads_, false) && owner_.before("start_reads", kNoDeadline).ok();
+  bool StartPrefetch() override {
+    return std::exchange(prefetch_noted_, false) && owner_.before("start_prefetch", kNoDeadline).ok();
   }
-  bool FinishReads(Deadline deadline) override { return owner_.before("finish_reads", deadline).ok(); }
+  bool AwaitPrefetch(Deadline deadline) override { return owner_.before("await_prefetch", deadline).ok(); }
 
  private:
   struct Begun final : BegunOneShot {
@@ -189,7 +191,7 @@ class ScriptedTransactionService::Session final : public TransactionSession {
   }
 
   ScriptedTransactionService& owner_;
-  bool wants_reads_ = false;
+  bool prefetch_noted_ = false;
   bool open_ = false;
   Timestamp timestamp_;
   std::map<Key, std::string> written_;

@@ -31,10 +31,10 @@ class ScriptedTransactionService : public TransactionService {
     return Status::Ok();
   };
 
-  // If set, callers must wait for commits that wrote something (ExecuteOneShotAhead). Each wait ("await_durable")
+  // If set, callers must wait for commits that wrote something (ExecuteOneShotWithoutWait). Each wait ("await_durable")
   // covers all commits before it began.
   std::atomic<bool> withholds{false};
-  // If not empty, sessions want to prefetch the keys that begin with this: "start_reads", "finish_reads". Scans that
+  // If not empty, sessions want to prefetch the keys that begin with this: "start_prefetch", "await_prefetch". Scans that
   // begin there are begun ahead. "take_begun" is called when one of them is run.
   std::string reads_ahead;
   // The number of transactions that are begun and not run yet.

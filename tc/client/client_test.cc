@@ -288,7 +288,7 @@ TEST_F(ClientTest, OneShots) {
   const size_t scan = writes.Scan(table_, {.low = "a", .limit_records = 1});
   const Result<CommitAnswer> first = writes.Run();
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(writes.result(read).refused_at, Timestamp(0));
+  EXPECT_EQ(writes.result(read).failed_precondition_at, Timestamp(0));
   EXPECT_EQ(RecordBatch::Iterator(writes.result(read).records).record().value, "1");
   EXPECT_EQ(writes.result(scan).records.size(), 1u);
   EXPECT_FALSE(writes.result(scan).complete);
@@ -300,7 +300,7 @@ TEST_F(ClientTest, OneShots) {
   writes.Remove(table_, "a");
   EXPECT_EQ(writes.Run().status().code(), ErrorCode::kAlreadyExists);
   EXPECT_EQ(writes.result(insert).status.code(), ErrorCode::kAlreadyExists);
-  EXPECT_GT(writes.result(insert).refused_at, first->timestamp);
+  EXPECT_GT(writes.result(insert).failed_precondition_at, first->timestamp);
   EXPECT_EQ(service_.Peek(table_, "a"), "1");
   EXPECT_EQ(service_.Peek(table_, "c"), std::nullopt);
   EXPECT_EQ(service_.sessions_opened(), 1);

@@ -24,14 +24,14 @@ class FakeSession final : public TransactionSession {
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;
-  bool SendAhead(absl::Span<const Operation> operations, Deadline deadline) override {
+  bool SendPipelined(absl::Span<const Operation> operations, Deadline deadline) override {
     if (!service_->sends_ahead) return false;
     ++service_->sent_ahead;
     ahead_status_ = Execute(operations, &ahead_, deadline);
     return true;
   }
-  Status TakeAhead(std::vector<OperationResult>* results, Deadline deadline) override {
-    service_->take_ahead_deadline = deadline;
+  Status AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) override {
+    service_->await_pipelined_deadline = deadline;
     if (service_->loses_ahead) return DEUT_ERROR(kDeadlineExceeded, "no answer has come");
     *results = std::move(ahead_);
     return ahead_status_;
@@ -235,7 +235,7 @@ Status FakeSession::Execute(absl::Span<const Operation> operations, std::vector<
                             Deadline deadline) {
   results->clear();
   FakeFault fault = service_->Fault(FakeCall::kExecute, deadline);
-  if (!fault.status.ok() && open_ && operations.size() == 1 && operations[0].ahead) {
+  if (!fault.status.ok() && open_ && operations.size() == 1 && operations[0].prefetch) {
     results->emplace_back().status = fault.status;
     return Status();
   }
@@ -313,7 +313,7 @@ Result<CommitAnswer> FakeSession::ExecuteOneShot(const TransactionOptions& optio
   for (const Operation& operation : operations) {
     results->push_back(Run(operation));
     if (results->back().status.ok()) continue;
-    results->back().refused_at = Timestamp(service_->last_timestamp_ + 1);
+    results->back().failed_precondition_at = Timestamp(service_->last_timestamp_ + 1);
     Close();
     return results->back().status;
   }

@@ -58,9 +58,9 @@ class FakeTransactionService final : public TransactionService {
   // Makes sessions send ahead. They run the operation at once; the answer waits.
   bool sends_ahead = false;
   std::atomic<int> sent_ahead{0};
-  // Makes TakeAhead fail, as at its deadline.
+  // Makes AwaitPipelined fail, as at its deadline.
   std::atomic<bool> loses_ahead{false};
-  std::atomic<Deadline> take_ahead_deadline{kNoDeadline};  // of the last TakeAhead
+  std::atomic<Deadline> await_pipelined_deadline{kNoDeadline};  // of the last AwaitPipelined
   // The most records in a batch of a scan.
   uint32_t max_batch_records = 1000;
 

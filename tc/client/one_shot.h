@@ -7,7 +7,7 @@
 //   ... transfer.result(at).records ...
 //
 // Unless every operation succeeds nothing is written. The result of the failed operation then has the transaction's
-// timestamp (OperationResult::refused_at): at that place in the serial order its precondition did not hold. Keys and
+// timestamp (OperationResult::failed_precondition_at): at that place in the serial order its precondition did not hold. Keys and
 // values are copied in; Clear keeps the memory for the next use.
 // Thread-safety: one thread at a time. Ownership: refers to the client.
 #ifndef TC_CLIENT_ONE_SHOT_H_

@@ -381,7 +381,7 @@ TEST_F(FetchAheadTest, AnAbortKeepsToTheTransactionsTime) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(scanner.Next());
   service_.loses_ahead = true;
   EXPECT_TRUE(t.Abort().ok());
-  EXPECT_LE(service_.take_ahead_deadline.load(), limit);
+  EXPECT_LE(service_.await_pipelined_deadline.load(), limit);
 }
 
 }  // namespace

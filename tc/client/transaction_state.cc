@@ -89,12 +89,12 @@ uint64_t TransactionState::PrefetchBatch(const Operation& scan, const CallOption
   prefetch_.scan = scan;
   prefetch_.scan.low = prefetch_.low;
   prefetch_.scan.high = prefetch_.high;
-  prefetch_.scan.ahead = true;
+  prefetch_.scan.prefetch = true;
   // Later requests of this session wait for the batch, so it is given up early. A scanner that needs it asks again,
   // with the time of a whole call.
   const Deadline deadline =
       std::min<Deadline>(core_->DeadlineFor(call, limit_), core_->runtime().Now() + kPrefetchTimeout);
-  prefetch_.in_flight = session_->calls->SendAhead(absl::MakeConstSpan(&prefetch_.scan, 1), deadline);
+  prefetch_.in_flight = session_->calls->SendPipelined(absl::MakeConstSpan(&prefetch_.scan, 1), deadline);
   if (prefetch_.in_flight) prefetch_.number = ++prefetches_sent_;
   return prefetch_.number;
 }
@@ -113,7 +113,7 @@ bool TransactionState::UsePrefetchedBatch(uint64_t number, std::vector<Operation
 void TransactionState::AwaitPrefetch(Deadline deadline) {
   if (!prefetch_.in_flight || !open()) return;
   prefetch_.in_flight = false;
-  prefetch_.status = session_->calls->TakeAhead(&prefetch_.results, deadline);
+  prefetch_.status = session_->calls->AwaitPipelined(&prefetch_.results, deadline);
   if (prefetch_.status.ok() && prefetch_.results.size() != 1) {
     prefetch_.status = DEUT_ERROR(kInternal, "asked for a batch of a scan, got ", prefetch_.results.size(), " results");
     End(Phase::kEnded, prefetch_.status);

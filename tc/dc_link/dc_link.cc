@@ -149,7 +149,7 @@ Status DcLink::Impl::Read(absl::Span<DataRequest* const> requests, Deadline dead
   // The answers of one incarnation count even if another one answers the rest: each is behind the gate (X3).
   std::vector<DataRequest*> left;
   for (DataRequest* const request : requests) {
-    if (request->on_disk) left.push_back(request);
+    if (request->missed_in_memory) left.push_back(request);
   }
   return SubmitAndCollect(left, deadline);
 }

@@ -270,9 +270,9 @@ class FakeDataComponent::Direct final : public DirectReads {
     bool all = true;
     for (DataRequest* const request : requests) {
       request->answer.Clear();
-      request->on_disk = !dc_.in_memory_(request->key);
-      all = all && !request->on_disk;
-      if (!request->on_disk) dc_.FindLocked(request);
+      request->missed_in_memory = !dc_.in_memory_(request->key);
+      all = all && !request->missed_in_memory;
+      if (!request->missed_in_memory) dc_.FindLocked(request);
     }
     return all ? Answered::kAll : Answered::kSome;
   }
@@ -461,7 +461,7 @@ void FakeDataComponent::AnswerLocked(DataRequest* request) {
   } else if (request->status.ok()) {
     FindLocked(request);
   }
-  request->on_disk = false;
+  request->missed_in_memory = false;
   request->Finish(runtime_);
 }
 

@@ -25,7 +25,7 @@ bool KeepsTransactionOpen(ErrorCode code) {
 // decided then. This holds only for a conflict, and for want of the DC, of time or of room. An error that reports
 // damage is reported.
 bool MayFail(const Operation& operation, ErrorCode code) {
-  return operation.kind == OperationKind::kScan && operation.ahead && !DEUT_OMITTED("R8.ahead_leaves_open") &&
+  return operation.kind == OperationKind::kScan && operation.prefetch && !DEUT_OMITTED("R8.ahead_leaves_open") &&
          (code == ErrorCode::kAborted || code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
           code == ErrorCode::kResourceExhausted || code == ErrorCode::kWrongIncarnation);
 }
@@ -46,7 +46,7 @@ void ResetResults(std::vector<OperationResult>* results, size_t count) {
     result.complete = false;
     result.resume.clear();
     result.scan_sequence = 0;
-    result.refused_at = Timestamp{0};
+    result.failed_precondition_at = Timestamp{0};
   }
 }
 
@@ -292,15 +292,15 @@ Status Session::Abort() {
   return Status::Ok();
 }
 
-bool Session::WantReads(absl::Span<const Operation> operations) {
+bool Session::NotePrefetch(absl::Span<const Operation> operations) {
   if (read_ahead_ == nullptr) read_ahead_ = records_.NewReadAhead();
   bool any = false;
   for (const Operation& operation : operations) any = read_ahead_->Add(operation) || any;
   return any;
 }
 
-std::unique_ptr<BegunOneShot> Session::BeginAhead(const TransactionOptions& options,
-                                                  absl::Span<const Operation> operations) {
+std::unique_ptr<BegunOneShot> Session::BeginForPrefetch(const TransactionOptions& options,
+                                                        absl::Span<const Operation> operations) {
   if (!serving_().ok()) return nullptr;
   if (read_ahead_ == nullptr) read_ahead_ = records_.NewReadAhead();
   return read_ahead_->BeginScan(options, operations);
@@ -352,12 +352,12 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
     Status shown = records_.AbortAcknowledged(*txn_, deadline, durable_at);
     spare_transaction_ = std::move(txn_);
     if (!shown.ok()) return shown;
-    failed->refused_at = timestamp;
+    failed->failed_precondition_at = timestamp;
     return failed->status;
   }
   Result<CommitAnswer> answer = CommitLocked(deadline, durable_at);
   if (answer.ok() && failed != results->end()) {
-    failed->refused_at = timestamp;
+    failed->failed_precondition_at = timestamp;
     return failed->status;
   }
   return answer;

@@ -44,16 +44,17 @@ class Session final : public TransactionSession {
                                       std::vector<OperationResult>* results, Deadline deadline) override {
     return RunOneShot(options, operations, results, deadline, nullptr, nullptr);
   }
-  Result<CommitAnswer> ExecuteOneShotAhead(const TransactionOptions& options, absl::Span<const Operation> operations,
-                                           std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
-                                           std::unique_ptr<BegunOneShot> begun) override {
+  Result<CommitAnswer> ExecuteOneShotWithoutWait(const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations,
+                                                 std::vector<OperationResult>* results, Deadline deadline,
+                                                 Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) override {
     return RunOneShot(options, operations, results, deadline, durable_at, static_cast<PrefetchedScan*>(begun.get()));
   }
-  bool WantReads(absl::Span<const Operation> operations) override;
-  std::unique_ptr<BegunOneShot> BeginAhead(const TransactionOptions& options,
-                                           absl::Span<const Operation> operations) override;
-  bool StartReads() override { return read_ahead_ != nullptr && read_ahead_->Start(); }
-  bool FinishReads(Deadline deadline) override { return read_ahead_->Finish(deadline); }
+  bool NotePrefetch(absl::Span<const Operation> operations) override;
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations) override;
+  bool StartPrefetch() override { return read_ahead_ != nullptr && read_ahead_->Start(); }
+  bool AwaitPrefetch(Deadline deadline) override { return read_ahead_->Finish(deadline); }
   Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
                               std::vector<OperationResult>* results, Deadline deadline) override;
 
@@ -82,7 +83,7 @@ class Session final : public TransactionSession {
   // transaction open.
   template <typename Attempt>
   auto WithRestarts(Deadline deadline, const Attempt& attempt) -> decltype(attempt());
-  // `durable_at`: null, or as for ExecuteOneShotAhead.
+  // `durable_at`: null, or as for ExecuteOneShotWithoutWait.
   Result<CommitAnswer> RunOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                                   std::vector<OperationResult>* results, Deadline deadline, Lsn* durable_at,
                                   PrefetchedScan* begun);

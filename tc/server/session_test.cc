@@ -98,28 +98,28 @@ TEST_F(SessionTest, ARefusedPreconditionTellsItsTimestamp) {
   std::vector<OperationResult> results;
   const Result<CommitAnswer> before = run({Insert("a", "1")}, &results);
   ASSERT_TRUE(before.ok());
-  EXPECT_EQ(RefusedAt(results), Timestamp(0));
+  EXPECT_EQ(FailedPreconditionAt(results), Timestamp(0));
   // A transaction that has written something, which is undone, and one that has only read.
   Timestamp last = before->timestamp;
   const Operation update = {.kind = OperationKind::kUpdate, .table = kTable, .key = "absent", .value = "1"};
   for (const std::vector<Operation>& operations :
        {std::vector<Operation>{Put("b", "1"), Insert("a", "2"), Get("a")}, std::vector<Operation>{Get("a"), update}}) {
     EXPECT_FALSE(run(operations, &results).ok());
-    EXPECT_EQ(results[0].refused_at, Timestamp(0));
-    EXPECT_GT(results[1].refused_at, last);
-    last = results[1].refused_at;
+    EXPECT_EQ(results[0].failed_precondition_at, Timestamp(0));
+    EXPECT_GT(results[1].failed_precondition_at, last);
+    last = results[1].failed_precondition_at;
   }
   const Result<CommitAnswer> after = run({Get("a"), Get("b")}, &results);
   ASSERT_TRUE(after.ok());
   EXPECT_GT(after->timestamp, last);
-  EXPECT_EQ(RefusedAt(results), Timestamp(0));
+  EXPECT_EQ(FailedPreconditionAt(results), Timestamp(0));
   // A transaction that has ended in another way tells no timestamp.
   serving = Status(ErrorCode::kUnavailable, "not now");
   EXPECT_FALSE(run({Put("b", "1"), Insert("a", "2")}, &results).ok());
-  EXPECT_EQ(RefusedAt(results), Timestamp(0));
+  EXPECT_EQ(FailedPreconditionAt(results), Timestamp(0));
 }
 
-// ExecuteOneShotAhead says which LSN to wait for, and does not wait, even with a disk that completes nothing.
+// ExecuteOneShotWithoutWait says which LSN to wait for, and does not wait, even with a disk that completes nothing.
 class SlowDiskSessionTest : public ::testing::Test {
  protected:
   SlowDiskSessionTest() : registry(RealRuntime(), seconds(60)) {}
@@ -127,8 +127,8 @@ class SlowDiskSessionTest : public ::testing::Test {
   Result<CommitAnswer> Ahead(const std::vector<Operation>& operations, Lsn* durable_at) {
     std::vector<OperationResult> results;
     *durable_at = Lsn(7);
-    return session->ExecuteOneShotAhead(TransactionOptions{}, operations, &results, EngineFixture::Soon(), durable_at,
-                                        nullptr);
+    return session->ExecuteOneShotWithoutWait(TransactionOptions{}, operations, &results, EngineFixture::Soon(),
+                                              durable_at, nullptr);
   }
 
   EngineFixture f{{.faulty_disk = true}};
@@ -156,9 +156,10 @@ TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
   TransactionOptions buffered;
   buffered.durability = Durability::kBuffered;
   std::vector<OperationResult> results;
-  ASSERT_TRUE(
-      session->ExecuteOneShotAhead(buffered, {{Put("c", "1")}}, &results, EngineFixture::Soon(), &durable_at, nullptr)
-          .ok());
+  ASSERT_TRUE(session
+                  ->ExecuteOneShotWithoutWait(buffered, {{Put("c", "1")}}, &results, EngineFixture::Soon(), &durable_at,
+                                              nullptr)
+                  .ok());
   EXPECT_EQ(durable_at, Lsn(0));
   f.disk->HoldCompletions(false);
   ASSERT_TRUE(f.log->WaitDurable(put->commit_lsn, EngineFixture::Soon()).ok());
@@ -416,12 +417,12 @@ TEST_F(SessionTest, ABatchAskedForAheadEndsNothing) {
     const std::string low = results[0].resume;
     scan.scan_sequence = results[0].scan_sequence;
     scan.low = low;
-    scan.ahead = true;
+    scan.prefetch = true;
     ASSERT_TRUE(reader->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon()).ok());
     EXPECT_EQ(StatusText(results[0].status), "range-writer");
     EXPECT_EQ(Execute(*reader, {Get("x")}), "own ");
     if (comes_there) {
-      scan.ahead = false;
+      scan.prefetch = false;
       EXPECT_EQ(StatusText(reader->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon())), "range-writer");
       EXPECT_EQ(StatusText(reader->Commit(Soon()).status()), "WRONG_STATE");
     } else {
@@ -436,7 +437,8 @@ TEST_F(SessionTest, ABatchAskedForAheadThatFindsDamageEndsIt) {
   f.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
   std::unique_ptr<Session> reader = NewSession();
   ASSERT_TRUE(reader->Begin(TransactionOptions{}, Soon()).ok());
-  const Operation scan{.kind = OperationKind::kScan, .table = kTable, .high = "d", .limit_records = 2, .ahead = true};
+  const Operation scan{
+      .kind = OperationKind::kScan, .table = kTable, .high = "d", .limit_records = 2, .prefetch = true};
   std::vector<OperationResult> results;
   for (const ErrorCode code : {ErrorCode::kUnavailable, ErrorCode::kCorruption}) {
     f.dc->set_error(Status(code, "so it is"));
@@ -450,11 +452,11 @@ TEST_F(SessionTest, ABatchAskedForAheadThatFindsDamageEndsIt) {
 // As for a message without point reads, such as one of snapshots.
 TEST_F(SessionTest, NothingIsReadAheadThatNobodyWanted) {
   std::unique_ptr<Session> session = NewSession();
-  EXPECT_FALSE(session->StartReads());
+  EXPECT_FALSE(session->StartPrefetch());
   const Operation put = Put("a", "1");
-  EXPECT_FALSE(session->WantReads({&put, 1}));
-  EXPECT_FALSE(session->StartReads());
-  EXPECT_FALSE(session->StartReads());
+  EXPECT_FALSE(session->NotePrefetch({&put, 1}));
+  EXPECT_FALSE(session->StartPrefetch());
+  EXPECT_FALSE(session->StartPrefetch());
 }
 
 class BegunSessionTest : public SessionTest {
@@ -462,15 +464,15 @@ class BegunSessionTest : public SessionTest {
   BegunSessionTest() { f.Load({{"a", "1"}, {"b", "1"}}); }
   // Begins one scan of all keys, which has its first batch.
   std::unique_ptr<BegunOneShot> Begin(Session& session) {
-    std::unique_ptr<BegunOneShot> begun = session.BeginAhead(TransactionOptions{}, {&scan, 1});
-    if (begun != nullptr && session.StartReads()) session.FinishReads(Soon());
+    std::unique_ptr<BegunOneShot> begun = session.BeginForPrefetch(TransactionOptions{}, {&scan, 1});
+    if (begun != nullptr && session.StartPrefetch()) session.AwaitPrefetch(Soon());
     return begun;
   }
   std::string Run(Session& session, std::unique_ptr<BegunOneShot> begun) {
     std::vector<OperationResult> results;
     Lsn durable_at;
-    const Result<CommitAnswer> answer =
-        session.ExecuteOneShotAhead(TransactionOptions{}, {&scan, 1}, &results, Soon(), &durable_at, std::move(begun));
+    const Result<CommitAnswer> answer = session.ExecuteOneShotWithoutWait(TransactionOptions{}, {&scan, 1}, &results,
+                                                                          Soon(), &durable_at, std::move(begun));
     if (!answer.ok()) return StatusText(answer.status());
     std::string text;
     for (RecordBatch::Iterator it(results.at(0).records); it.Valid(); it.Next()) text += it.record().value;

@@ -1,4 +1,4 @@
-#include "protocol/unacknowledged.h"
+#include "protocol/withheld_answers.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@ namespace deut {
 namespace {
 
 // Replaces an answer that cannot be given. Its results stay, as for any transaction that fails at its commit.
-void Refuse(const Status& failed, Unacknowledged::Answer* answer) {
+void Refuse(const Status& failed, WithheldAnswers::Answer* answer) {
   wire::SessionAnswer* const said = answer->message.mutable_answer();
   const uint64_t lsn = said->commit_lsn();
   const uint64_t timestamp = said->timestamp();
@@ -25,23 +25,23 @@ void Refuse(const Status& failed, Unacknowledged::Answer* answer) {
 
 }  // namespace
 
-Deadline Unacknowledged::EarliestDeadline() const {
+Deadline WithheldAnswers::EarliestDeadline() const {
   return std::ranges::min_element(answers_, {}, &Answer::deadline)->deadline;
 }
 
-void Unacknowledged::Add(Answer answer) {
+void WithheldAnswers::Add(Answer answer) {
   bytes_ += answer.bytes;
   answers_.push_back(std::move(answer));
-  std::ranges::push_heap(answers_, Later);
+  std::ranges::push_heap(answers_, IsLater);
 }
 
-void Unacknowledged::Take(const Result<Lsn>& durable, MonotonicTime now,
-                          absl::FunctionRef<void(wire::OneShotAnswer* answer, size_t bytes)> take) {
+void WithheldAnswers::Release(const Result<Lsn>& durable, MonotonicTime now,
+                              absl::FunctionRef<void(wire::OneShotAnswer* answer, size_t bytes)> release) {
   if (durable.ok()) {
-    while (!answers_.empty() && answers_.front().at < *durable) {
-      std::ranges::pop_heap(answers_, Later);
+    while (!answers_.empty() && answers_.front().durable_at < *durable) {
+      std::ranges::pop_heap(answers_, IsLater);
       bytes_ -= answers_.back().bytes;
-      take(&answers_.back().message, answers_.back().bytes);
+      release(&answers_.back().message, answers_.back().bytes);
       answers_.pop_back();
     }
     return;
@@ -55,13 +55,13 @@ void Unacknowledged::Take(const Result<Lsn>& durable, MonotonicTime now,
     }
     bytes_ -= answer.bytes;
     Refuse(durable.status(), &answer);
-    take(&answer.message, answer.bytes);
+    release(&answer.message, answer.bytes);
   }
   answers_.swap(left);
-  std::ranges::make_heap(answers_, Later);
+  std::ranges::make_heap(answers_, IsLater);
 }
 
-void Unacknowledged::Clear() {
+void WithheldAnswers::Clear() {
   answers_.clear();
   bytes_ = 0;
 }

@@ -1,4 +1,4 @@
-#include "protocol/call_gate.h"
+#include "protocol/call_drain.h"
 
 #include <atomic>
 #include <memory>
@@ -11,26 +11,26 @@
 namespace deut {
 namespace {
 
-TEST(CallGateTest, StartsClosedAndLetsInWhileOpen) {
-  CallGate gate(RealRuntime());
-  EXPECT_FALSE(CallGate::Call(gate).entered());
-  gate.Open();
-  EXPECT_TRUE(CallGate::Call(gate).entered());
-  gate.Close();
-  EXPECT_FALSE(CallGate::Call(gate).entered());
-  gate.Open();
-  EXPECT_TRUE(CallGate::Call(gate).entered());
+TEST(CallDrainTest, StartsClosedAndLetsInWhileOpen) {
+  CallDrain drain(RealRuntime());
+  EXPECT_FALSE(CallDrain::Call(drain).entered());
+  drain.Open();
+  EXPECT_TRUE(CallDrain::Call(drain).entered());
+  drain.Close();
+  EXPECT_FALSE(CallDrain::Call(drain).entered());
+  drain.Open();
+  EXPECT_TRUE(CallDrain::Call(drain).entered());
 }
 
-TEST(CallGateTest, CloseWaitsForTheCallInside) {
+TEST(CallDrainTest, CloseWaitsForTheCallInside) {
   Runtime& runtime = RealRuntime();
-  CallGate gate(runtime);
-  gate.Open();
+  CallDrain drain(runtime);
+  drain.Open();
   Event inside;
   Event leave;
   std::atomic<bool> left{false};
   const auto caller = runtime.StartThread("caller", [&] {
-    CallGate::Call call(gate);
+    CallDrain::Call call(drain);
     ASSERT_TRUE(call.entered());
     inside.Signal(runtime);
     leave.Wait(runtime, kNoDeadline);
@@ -39,30 +39,30 @@ TEST(CallGateTest, CloseWaitsForTheCallInside) {
   inside.Wait(runtime, kNoDeadline);
   Event closed;
   const auto closer = runtime.StartThread("closer", [&] {
-    gate.Close();
+    drain.Close();
     EXPECT_TRUE(left.load());
     closed.Signal(runtime);
   });
-  // The gate cannot close while the call is inside, but it refuses new calls long before.
-  while (CallGate::Call(gate).entered()) runtime.Yield();
+  // The drain cannot close while the call is inside, but it refuses new calls long before.
+  while (CallDrain::Call(drain).entered()) runtime.Yield();
   EXPECT_FALSE(closed.IsSet());
   leave.Signal(runtime);
   closed.Wait(runtime, kNoDeadline);
 }
 
 // The protected object changes only while no call is inside. A call that sees it change has shown a lost race.
-TEST(CallGateTest, NobodyIsInsideAfterClose) {
+TEST(CallDrainTest, NobodyIsInsideAfterClose) {
   Runtime& runtime = RealRuntime();
-  CallGate gate(runtime);
+  CallDrain drain(runtime);
   auto object = std::make_unique<int>(7);
-  gate.Open();
+  drain.Open();
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> calls{0};
   std::vector<std::unique_ptr<Thread>> callers;
   for (int i = 0; i < 3; ++i) {
     callers.push_back(runtime.StartThread("caller", [&] {
       while (!stop.load(std::memory_order_relaxed)) {
-        CallGate::Call call(gate);
+        CallDrain::Call call(drain);
         if (!call.entered()) continue;
         ASSERT_EQ(*object, 7);
         calls.fetch_add(1, std::memory_order_relaxed);
@@ -70,10 +70,10 @@ TEST(CallGateTest, NobodyIsInsideAfterClose) {
     }));
   }
   for (int round = 0; round < 2000; ++round) {
-    gate.Close();
+    drain.Close();
     object.reset();
     object = std::make_unique<int>(7);
-    gate.Open();
+    drain.Open();
   }
   while (calls.load() == 0) runtime.Yield();
   stop.store(true);

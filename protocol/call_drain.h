@@ -1,17 +1,17 @@
-// CallGate: lets calls in while it is open. Close waits until the calls inside have left. The gate costs a call two
-// additions on a cache line that few other threads share, and never blocks a call.
+// CallDrain: admits calls while it is open. Close admits no more and waits until the admitted calls have left (it drains them). It costs a call
+// two additions on a cache line that few other threads share, and never blocks a call.
 //
-// States: open or closed. In both, the gate counts the calls inside, in stripes spread by thread.
+// States: open or closed. In both, it counts the calls inside, in stripes spread by thread.
 // Steps, all of them sequentially consistent:
 // - Enter adds 1 to its stripe, then reads `closed`. If that is set, Enter takes 1 off again and refuses.
 // - Leave takes 1 off its stripe. If the stripe becomes 0 and `closed` is set, it wakes Close.
 // - Close sets `closed`, then waits until each stripe is 0.
 // So either Enter sees `closed`, or Close sees the count that Enter raised. Likewise, either Leave sees `closed` and
 // wakes, or Close sees the count that Leave lowered.
-// Thread-safety: any thread may enter, with CallGate::Call; only one thread at a time may call Open or Close.
+// Thread-safety: any thread may enter, with CallDrain::Call; only one thread at a time may call Open or Close.
 // Ownership: it outlives its calls.
-#ifndef PROTOCOL_CALL_GATE_H_
-#define PROTOCOL_CALL_GATE_H_
+#ifndef PROTOCOL_CALL_DRAIN_H_
+#define PROTOCOL_CALL_DRAIN_H_
 
 #include <array>
 #include <atomic>
@@ -23,26 +23,26 @@
 
 namespace deut {
 
-class CallGate {
+class CallDrain {
  public:
-  // The gate starts closed.
-  explicit CallGate(Runtime& runtime) : runtime_(runtime) {}
-  CallGate(const CallGate&) = delete;
-  CallGate& operator=(const CallGate&) = delete;
+  // The drain starts closed.
+  explicit CallDrain(Runtime& runtime) : runtime_(runtime) {}
+  CallDrain(const CallDrain&) = delete;
+  CallDrain& operator=(const CallDrain&) = delete;
 
-  // One call. If `entered`, it is inside the gate from construction to destruction.
+  // One call. If `entered`, it is inside the drain from construction to destruction.
   class Call {
    public:
-    explicit Call(CallGate& gate) : gate_(gate), running_(gate.OwnStripe()), entered_(gate.Enter(running_)) {}
+    explicit Call(CallDrain& drain) : drain_(drain), running_(drain.OwnStripe()), entered_(drain.Enter(running_)) {}
     ~Call() {
-      if (entered_) gate_.Leave(running_);
+      if (entered_) drain_.Leave(running_);
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     bool entered() const { return entered_; }
 
    private:
-    CallGate& gate_;
+    CallDrain& drain_;
     std::atomic<uint32_t>& running_;
     const bool entered_;
   };
@@ -75,7 +75,7 @@ class CallGate {
 
   bool Enter(std::atomic<uint32_t>& running) {
     running.fetch_add(1, std::memory_order_seq_cst);
-    DEUT_POINT("call_gate.entered");
+    DEUT_POINT("call_drain.entered");
     if (!closed_.load(std::memory_order_seq_cst)) [[likely]]
       return true;
     Leave(running);
@@ -95,4 +95,4 @@ class CallGate {
 
 }  // namespace deut
 
-#endif  // PROTOCOL_CALL_GATE_H_
+#endif  // PROTOCOL_CALL_DRAIN_H_
