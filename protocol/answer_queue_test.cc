@@ -28,7 +28,7 @@ class AnswerQueueTest : public ::testing::Test {
   int taken_ = 0;
 };
 
-TEST_F(AnswerQueueTest, HandlerWritesWhatIsAnsweredInsideSubmit) {
+TEST_F(AnswerQueueTest, HandlerWritesAnswersThatCameInsideSubmit) {
   ASSERT_EQ(queue_.Enter(3), Entered::kYes);
   requests_[1].answer.Append("k", "value", Version());
   EXPECT_FALSE(Answer(&requests_[1]));
@@ -122,10 +122,10 @@ TEST_F(AnswerQueueTest, CloseSendsTheHandlerOnAndForgetsAnswers) {
 // each of which writes. Every request is written once, the limit is never exceeded, and no parked handler is forgotten.
 TEST(AnswerQueueThreadsTest, EverythingIsWrittenOnce) {
   Runtime& runtime = RealRuntime();
-  constexpr size_t kMost = 24;
+  constexpr size_t kMaxRequests = 24;
   constexpr int kRounds = 300;
   constexpr size_t kGroup = 8;
-  AnswerQueue queue(runtime, kMost);
+  AnswerQueue queue(runtime, kMaxRequests);
   std::deque<DataRequest> requests;
   for (size_t i = 0; i < kRounds * kGroup; ++i) requests.emplace_back().limit_records = 0;
   std::atomic<size_t> written{0};
@@ -181,7 +181,7 @@ TEST(AnswerQueueThreadsTest, EverythingIsWrittenOnce) {
         ASSERT_EQ(sent_on.load(), ++parked);
       }
     }
-    ASSERT_LE(next - written.load(), kMost);
+    ASSERT_LE(next - written.load(), kMaxRequests);
     for (size_t i = 0; i < kGroup; ++i, ++next) {
       if (i % 2 == 0) {
         ASSERT_FALSE(queue.Answered(&requests[next], &batch, [] {}));

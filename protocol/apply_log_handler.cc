@@ -23,7 +23,8 @@ ApplyLogHandler::ApplyLogHandler(const DataComponentHost& host, const Request& r
 
 void ApplyLogHandler::OnAccepted() {
   RequestNextCall(host_, request_);
-  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
+  if (const Status entered = host_.streams.Enter(context(), &quota_slot_); !entered.ok())
+    return End(ToRpcStatus(entered));
   StartRead();
 }
 

@@ -70,7 +70,7 @@ class ApplyLogHandler final : public RpcCall<wire::ApplyLogAnswer, wire::ApplyLo
 
   const DataComponentHost& host_;
   const Request& request_;
-  StreamQuota::Place place_;
+  StreamQuota::Slot quota_slot_;
   const Duration patience_;  // the longest time that the component may take for a batch
   std::unique_ptr<ApplyLogStream> log_;
   LogBatch batch_;

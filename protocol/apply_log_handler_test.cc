@@ -155,7 +155,7 @@ TEST_F(ApplyLogHandlerTest, OnlyBatchesOnceOpen) {
   EXPECT_EQ(Closed().code(), ErrorCode::kInvalidArgument);
 }
 
-TEST_F(ApplyLogHandlerTest, WhatTheComponentRefusesEndsTheStream) {
+TEST_F(ApplyLogHandlerTest, ARefusalOfTheComponentEndsTheStream) {
   component_.on_batch = [](const LogBatch& batch) {
     return batch.from.commit.value == 7 ? Status(ErrorCode::kPositionGap, "starts at 7") : Status::Ok();
   };

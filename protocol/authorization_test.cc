@@ -120,7 +120,7 @@ TEST(AuthorizationTest, LinesThatAreNoneAreRefusedByNumber) {
   EXPECT_THAT(refused("a tc x\n", {Role::kTc, Role::kAdmin}), HasSubstr("line 1"));
 }
 
-TEST(AuthorizationTest, WhatIsReplacedHoldsAtOnce) {
+TEST(AuthorizationTest, ReplacedRightsHoldAtOnce) {
   AccessControl access(RealRuntime(), Rights("a client\n"));
   const uint64_t before = access.generation();
   EXPECT_TRUE(access.current()->CheckCall(kSession, {"a"}).ok());

@@ -51,7 +51,7 @@ TEST(CallDrainTest, CloseWaitsForTheCallInside) {
 }
 
 // The protected object changes only while no call is inside. A call that sees it change has shown a lost race.
-TEST(CallDrainTest, NobodyIsInsideAfterClose) {
+TEST(CallDrainTest, NoCallIsInsideAfterClose) {
   Runtime& runtime = RealRuntime();
   CallDrain drain(runtime);
   auto object = std::make_unique<int>(7);

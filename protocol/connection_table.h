@@ -42,8 +42,8 @@ class ConnectionTable {
   // The connection has ended. Closes the duplicate. False if the number is unknown.
   bool Remove(int watched);
 
-  // Makes room for a connection of `arriving`: shuts down up to kMaxShutDownPerCall of the oldest silent connections, as described above. Returns their
-  // number.
+  // Makes room for a connection of `arriving`: shuts down up to kMaxShutDownPerCall of the oldest silent connections, as described above. Returns
+  // their number.
   size_t ShutDownSilent(const PeerKey& arriving);
 
   // Shuts down all connections.

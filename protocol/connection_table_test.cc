@@ -103,7 +103,7 @@ class SilentConnectionsTest : public ::testing::Test {
 // The peer that arrives decides which connections make way. One of many peers was looked at, in the order of their hashes; when that one was near
 // its cap, the oldest silent connections of all peers were shut down.
 TEST_F(SilentConnectionsTest, APeerNearItsCapMakesWayForItselfAlone) {
-  constexpr size_t kOthers = 100, kOfPeer = 16, kMost = ConnectionTable::kMaxShutDownPerCall;
+  constexpr size_t kOthers = 100, kOfPeer = 16, kMaxPerCall = ConnectionTable::kMaxShutDownPerCall;
   ConnectionTable table(runtime_, {.max_connections = 1000, .max_connections_per_peer = kOfPeer});
   for (size_t i = 0; i < kOthers; ++i) AddSilent(table, Peer("198.51.100." + std::to_string(i)));
   for (size_t i = 0; i < kOfPeer; ++i) AddSilent(table, Peer("192.0.2.1"));
@@ -112,12 +112,12 @@ TEST_F(SilentConnectionsTest, APeerNearItsCapMakesWayForItselfAlone) {
     EXPECT_EQ(table.ShutDownSilent(Peer("198.51.100." + std::to_string(i))), 0u);
   }
   EXPECT_EQ(table.ShutDownSilent(Peer("203.0.113.1")), 0u) << "a peer that comes for the first time";
-  EXPECT_EQ(table.ShutDownSilent(Peer("192.0.2.1")), kMost);
-  for (size_t i = 0; i < clients_.size(); ++i) EXPECT_EQ(IsOpen(i), i < kOthers || i >= kOthers + kMost) << i;
+  EXPECT_EQ(table.ShutDownSilent(Peer("192.0.2.1")), kMaxPerCall);
+  for (size_t i = 0; i < clients_.size(); ++i) EXPECT_EQ(IsOpen(i), i < kOthers || i >= kOthers + kMaxPerCall) << i;
   // The next ones of the same peer.
-  EXPECT_EQ(table.ShutDownSilent(Peer("192.0.2.1")), kMost);
-  EXPECT_FALSE(IsOpen(kOthers + 2 * kMost - 1));
-  EXPECT_TRUE(IsOpen(kOthers + 2 * kMost));
+  EXPECT_EQ(table.ShutDownSilent(Peer("192.0.2.1")), kMaxPerCall);
+  EXPECT_FALSE(IsOpen(kOthers + 2 * kMaxPerCall - 1));
+  EXPECT_TRUE(IsOpen(kOthers + 2 * kMaxPerCall));
 }
 
 TEST_F(SilentConnectionsTest, WhenTheTableIsAlmostFullTheOldestOfAllMakeWay) {

@@ -10,8 +10,8 @@ namespace deut {
 namespace {
 
 std::string Shown(std::string_view bytes) {
-  constexpr size_t kMost = 64;
-  return Concat(Quoted(bytes.substr(0, kMost)), bytes.size() > kMost ? "..." : "");
+  constexpr size_t kMaxShownBytes = 64;
+  return Concat(Quoted(bytes.substr(0, kMaxShownBytes)), bytes.size() > kMaxShownBytes ? "..." : "");
 }
 
 }  // namespace

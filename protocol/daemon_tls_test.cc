@@ -209,7 +209,7 @@ TEST_F(DaemonTlsTest, ChangedFilesAreTakenUpOnceTheyStayAsTheyAre) {
 }
 
 // The fault is not in the files, so the next look may succeed, and no signal is needed.
-TEST_F(DaemonTlsTest, AChangeThatCouldNotBeReadIsReportedOnceAndTriedAgain) {
+TEST_F(DaemonTlsTest, AChangeThatCouldNotBeReadIsReportedOnceAndRetried) {
   Start();
   bool reloaded = false;
   Certify("dcd2");

@@ -25,7 +25,8 @@ DataStreamHandler::DataStreamHandler(const DataComponentHost& host, const Reques
 
 void DataStreamHandler::OnAccepted() {
   RequestNextCall(host_, request_);
-  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
+  if (const Status entered = host_.streams.Enter(context(), &quota_slot_); !entered.ok())
+    return End(ToRpcStatus(entered));
   Retain();
   StartRead();
 }

@@ -97,7 +97,7 @@ class DataStreamHandler final : public RpcCall<wire::DataAnswers, wire::DataRequ
 
   const DataComponentHost& host_;
   const Request& request_;
-  StreamQuota::Place place_;
+  StreamQuota::Slot quota_slot_;
   AnswerQueue queue_;
   // Only the holder of the writer's role uses these.
   std::vector<DataRequest*> answered_;

@@ -115,7 +115,7 @@ TEST_F(DataStreamHandlerTest, StatusOfEachItem) {
   EXPECT_TRUE(answers[4].records().empty());
 }
 
-TEST_F(DataStreamHandlerTest, AnotherLifeIsToldPerItem) {
+TEST_F(DataStreamHandlerTest, AnotherIncarnationIsReportedPerItem) {
   wire::DataRequests message = NewMessage(99);
   AddRead(&message, 1, "k1");
   ASSERT_TRUE(stream_->Write(message));

@@ -105,7 +105,7 @@ TEST_F(GrpcDataStreamTest, AbandonedRequestMayBeFreed) {
   EXPECT_TRUE(Read(Key(1)).ok());
 }
 
-TEST_F(GrpcDataStreamTest, BrokenStreamFailsWhatIsOutAndComesBack) {
+TEST_F(GrpcDataStreamTest, ABrokenStreamFailsOutstandingRequestsAndIsReopened) {
   EXPECT_TRUE(Read(Key(1)).ok());
   std::vector<DataRequest*> held;
   for (int i = 0; i < 20; ++i) held.push_back(NewRequest("held"));
@@ -195,7 +195,7 @@ TEST_F(GrpcDataStreamTest, ThreadsThroughRestarts) {
   component_.Release();
 }
 
-TEST(GrpcDataStreamLifeTest, DestructorFinishesWhatIsOut) {
+TEST(GrpcDataStreamLifeTest, DestructorFinishesOutstandingRequests) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedDataComponent component(runtime);
   component.hold = [](const DataRequest&) { return true; };

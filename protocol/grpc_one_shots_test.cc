@@ -170,7 +170,7 @@ TEST_F(GrpcOneShotsTest, LateAnswersAreNotWaitedFor) {
   EXPECT_TRUE(next.ok()) << next.status().ToString();
 }
 
-TEST_F(GrpcOneShotsTest, AStreamThatEndsWhileNothingIsUnderWayIsNoticed) {
+TEST_F(GrpcOneShotsTest, AStreamThatEndsWhileNothingIsInFlightIsNoticed) {
   ASSERT_TRUE(Up());
   loopback_.Stop();
   EXPECT_TRUE(testing::Eventually([this] { return !channel_.Ready(); }));
@@ -193,7 +193,7 @@ TEST_F(GrpcOneShotsTest, AServerThatDoesNotKnowItIsNotAskedAgain) {
   }
 }
 
-TEST_F(GrpcOneShotsTest, ARefusedOpeningIsTriedAgain) {
+TEST_F(GrpcOneShotsTest, ARefusedOpeningIsRetried) {
   std::atomic<bool> full{true};
   std::atomic<int> asked{0};
   scripted_.before = [&](std::string_view call, Deadline) {

@@ -2,15 +2,16 @@
 //
 // Why: gRPC does the private-key operations of all handshakes that have arrived inside one wait for events. Without a bound, one thread runs
 //   thousands of them in a row, and a health check that arrives meanwhile waits for all of them.
-// A slot is the right to have a handshake in flight. A connection gets its slot when it is handed over. It keeps the slot until its handshake is done, the
-//   connection is gone, or the slot expires. At most kMaxHandshakesInFlight connections have a slot.
+// A slot is the right to have a handshake in flight. A connection gets its slot when it is handed over. It keeps the slot until its handshake is
+//   done, the connection is gone, or the slot expires. At most kMaxHandshakesInFlight connections have a slot.
 // How long a slot lasts depends on the side that waits:
 //   - The peer waits for the server: that costs processor time, and the slot lasts for kSlotTimeWhileServerIsAwaited.
-//   - The server waits for the peer: that costs nothing and must not hold back others. The slot expires kSlotTimeWhilePeerIsAwaited after that wait began. The
-//     server waits for the peer at the beginning, unless the first message (a whole ClientHello) is there, and again from PeerIsAwaited on.
+//   - The server waits for the peer: that costs nothing and must not hold back others. The slot expires kSlotTimeWhilePeerIsAwaited after that wait
+//     began. The server waits for the peer at the beginning, unless the first message (a whole ClientHello) is there, and again from PeerIsAwaited
+//     on.
 // Order: first come, first served among the connections of one address; addresses alternate (PeerKey). So a flood from one address delays itself.
-// States of a connection: waiting -> in flight (AwaitNext) -> passed (its slot is destroyed, or expires). waiting -> gone (Withdraw; Stop; or AwaitNext, if the
-//   peer has closed the connection while it waited).
+// States of a connection: waiting -> in flight (AwaitNext) -> passed (its slot is destroyed, or expires). waiting -> gone (Withdraw; Stop; or
+//   AwaitNext, if the peer has closed the connection while it waited).
 // Races. A slot may end after it has expired, and after the object is stopped. Each slot has a ticket that is never reused, so the second end
 //   finds nothing. gRPC may keep slots for longer than the server lives, so slots share ownership of the object. A slot ends on a thread of gRPC,
 //   within a callback of OpenSSL. There it only wakes the thread in AwaitNext: handing over at that point would enter gRPC from within its handshake.

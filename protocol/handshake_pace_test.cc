@@ -18,7 +18,7 @@
 namespace deut {
 namespace {
 
-constexpr size_t kMost = HandshakePace::kMaxHandshakesInFlight;
+constexpr size_t kMaxInFlight = HandshakePace::kMaxHandshakesInFlight;
 
 PeerKey Address(uint32_t number) {
   sockaddr_storage name{};
@@ -60,8 +60,8 @@ class HandshakePaceTest : public ::testing::Test {
 };
 
 TEST_F(HandshakePaceTest, BeyondTheMaximumInFlightTheNextOneWaitsForTheEndOfASlot) {
-  for (size_t i = 0; i < kMost + 2; ++i) Arrive(1);
-  for (size_t i = 0; i < kMost; ++i) EXPECT_EQ(AwaitNext(), static_cast<int>(i)) << "first come, first served";
+  for (size_t i = 0; i < kMaxInFlight + 2; ++i) Arrive(1);
+  for (size_t i = 0; i < kMaxInFlight; ++i) EXPECT_EQ(AwaitNext(), static_cast<int>(i)) << "first come, first served";
   EXPECT_EQ(pace_->waiting(), 2u);
   std::shared_ptr<HandshakePace::Slot> slot = std::move(taken_.front().slot);
   std::atomic<bool> ended{false};
@@ -74,7 +74,7 @@ TEST_F(HandshakePaceTest, BeyondTheMaximumInFlightTheNextOneWaitsForTheEndOfASlo
   ended.store(true);
   slot.reset();
   thread.reset();  // joins
-  EXPECT_EQ(next, static_cast<int>(kMost));
+  EXPECT_EQ(next, static_cast<int>(kMaxInFlight));
   EXPECT_TRUE(ended_before);
   EXPECT_EQ(pace_->waiting(), 1u);
 }
@@ -94,18 +94,18 @@ TEST_F(HandshakePaceTest, AddressesAreServedInTurn) {
 
 TEST_F(HandshakePaceTest, SlotsOfPeersThatDoNotGoOnExpire) {
   pace_ = HandshakePace::Create(RealRuntime(), milliseconds(1));
-  for (size_t i = 0; i < 3 * kMost; ++i) Arrive(1);
-  for (size_t i = 0; i < 3 * kMost; ++i) EXPECT_EQ(AwaitNext(), static_cast<int>(i));
+  for (size_t i = 0; i < 3 * kMaxInFlight; ++i) Arrive(1);
+  for (size_t i = 0; i < 3 * kMaxInFlight; ++i) EXPECT_EQ(AwaitNext(), static_cast<int>(i));
   // Each slot has expired, and ends a second time here.
   taken_.clear();
   Arrive(1);
-  EXPECT_EQ(AwaitNext(), static_cast<int>(3 * kMost));
+  EXPECT_EQ(AwaitNext(), static_cast<int>(3 * kMaxInFlight));
 }
 
 TEST_F(HandshakePaceTest, ClientsThatHaveGivenUpAreClosedAndCostNoSlot) {
-  for (size_t i = 0; i < 2 * kMost; ++i) Arrive(1);
+  for (size_t i = 0; i < 2 * kMaxInFlight; ++i) Arrive(1);
   const int last = Arrive(1);
-  for (size_t i = 0; i < 2 * kMost; ++i) clients_[i].Reset();
+  for (size_t i = 0; i < 2 * kMaxInFlight; ++i) clients_[i].Reset();
   EXPECT_EQ(AwaitNext(), last);
   EXPECT_EQ(pace_->waiting(), 0u);
 }
@@ -146,10 +146,10 @@ class HandshakeSlotTimeTest : public HandshakePaceTest {
 };
 
 TEST_F(HandshakeSlotTimeTest, TheSlotOfASilentPeerEndsAfterTheSlotTimeForPeers) {
-  for (size_t i = 0; i < kMost + 1; ++i) Arrive(1);
-  for (size_t i = 0; i < kMost; ++i) AwaitNext();
+  for (size_t i = 0; i < kMaxInFlight + 1; ++i) Arrive(1);
+  for (size_t i = 0; i < kMaxInFlight; ++i) AwaitNext();
   EXPECT_EQ(time_.passed(), Duration(0));
-  EXPECT_EQ(AwaitNext(), static_cast<int>(kMost));
+  EXPECT_EQ(AwaitNext(), static_cast<int>(kMaxInFlight));
   EXPECT_EQ(time_.passed(), HandshakePace::kSlotTimeWhilePeerIsAwaited);
 }
 
@@ -158,34 +158,34 @@ TEST_F(HandshakeSlotTimeTest, AFirstRecordThatIsNotWholeIsSilence) {
        {FirstRecord(300).substr(0, 4), FirstRecord(300).substr(0, 5), FirstRecord(300).substr(0, 304)}) {
     SCOPED_TRACE(part.size());
     const Duration before = time_.passed();
-    for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), part);
-    for (size_t i = 0; i < kMost + 1; ++i) AwaitNext();
+    for (size_t i = 0; i < kMaxInFlight + 1; ++i) Send(Arrive(1), part);
+    for (size_t i = 0; i < kMaxInFlight + 1; ++i) AwaitNext();
     EXPECT_EQ(time_.passed(), before + HandshakePace::kSlotTimeWhilePeerIsAwaited);
     time_.Pass(HandshakePace::kSlotTimeWhilePeerIsAwaited);  // the last slots expire
   }
 }
 
 TEST_F(HandshakeSlotTimeTest, TheSlotOfAPeerThatWaitsForTheServerEndsAfterTheSlotTimeForServers) {
-  for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), FirstRecord(300));
-  for (size_t i = 0; i < kMost; ++i) AwaitNext();
+  for (size_t i = 0; i < kMaxInFlight + 1; ++i) Send(Arrive(1), FirstRecord(300));
+  for (size_t i = 0; i < kMaxInFlight; ++i) AwaitNext();
   EXPECT_EQ(time_.passed(), Duration(0));
-  EXPECT_EQ(AwaitNext(), static_cast<int>(kMost));
+  EXPECT_EQ(AwaitNext(), static_cast<int>(kMaxInFlight));
   EXPECT_EQ(time_.passed(), HandshakePace::kSlotTimeWhileServerIsAwaited);
 }
 
 TEST_F(HandshakeSlotTimeTest, OnceTheServerHasWrittenItsPartThePeerHasTheSlotTimeForPeers) {
-  for (size_t i = 0; i < kMost + 1; ++i) Send(Arrive(1), FirstRecord(300));
-  for (size_t i = 0; i < kMost; ++i) AwaitNext();
+  for (size_t i = 0; i < kMaxInFlight + 1; ++i) Send(Arrive(1), FirstRecord(300));
+  for (size_t i = 0; i < kMaxInFlight; ++i) AwaitNext();
   time_.Pass(seconds(1));
   taken_.back().slot->PeerIsAwaited();
-  EXPECT_EQ(AwaitNext(), static_cast<int>(kMost));
+  EXPECT_EQ(AwaitNext(), static_cast<int>(kMaxInFlight));
   EXPECT_EQ(time_.passed(), seconds(1) + HandshakePace::kSlotTimeWhilePeerIsAwaited);
 }
 
 // A thousand half handshakes of one address wait, and eight are in flight, when another address connects.
 TEST_F(HandshakeSlotTimeTest, HalfHandshakesOfOneAddressDelayAnotherByOneOfItsSlots) {
   const auto flood = [&] { Send(Arrive(1), FirstRecord(300).substr(0, 100)); };
-  for (size_t i = 0; i < kMost; ++i) {
+  for (size_t i = 0; i < kMaxInFlight; ++i) {
     flood();
     AwaitNext();
   }
@@ -198,7 +198,7 @@ TEST_F(HandshakeSlotTimeTest, HalfHandshakesOfOneAddressDelayAnotherByOneOfItsSl
     EXPECT_LE(time_.passed(), before + HandshakePace::kSlotTimeWhilePeerIsAwaited);
     // The flood takes the remaining slots.
     const Duration now = time_.passed();
-    for (size_t i = 0; i < kMost && time_.passed() == now; ++i) AwaitNext();
+    for (size_t i = 0; i < kMaxInFlight && time_.passed() == now; ++i) AwaitNext();
   }
 }
 

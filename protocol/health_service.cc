@@ -39,23 +39,23 @@ grpc::Status UnknownName() { return {grpc::StatusCode::NOT_FOUND, "service: only
 class HealthService::Call {
  public:
   struct Tag final : RpcEvent {
-    Tag(Call* its_call, int its_what) : call(its_call), what(its_what) {}
+    Tag(Call* its_call, int its_kind) : call(its_call), kind(its_kind) {}
     void Done(bool ok) override {
       HealthService& owner = call->owner_;
-      if (what == 0) DEUT_POINT("health.taken");
+      if (kind == 0) DEUT_POINT("health.taken");
       MutexLock lock(owner.mutex_);
-      if (!call->Done(what, ok)) return;
+      if (!call->Done(kind, ok)) return;
       delete call;
       if (owner.calls_ == 0) owner.none_.NotifyAll(owner.runtime_);
     }
     bool MayBlock() const override { return false; }
     void* tag() { return static_cast<RpcEvent*>(this); }
     Call* const call;
-    const int what;
+    const int kind;
   };
   virtual ~Call() __attribute__((no_thread_safety_analysis)) { --owner_.calls_; }
   // Runs one event of the call. True: no operation of the call is in flight, and none will start.
-  virtual bool Done(int what, bool ok) = 0;
+  virtual bool Done(int kind, bool ok) = 0;
 
  protected:
   explicit Call(HealthService& owner) __attribute__((no_thread_safety_analysis))
@@ -66,7 +66,7 @@ class HealthService::Call {
   HealthService& owner_;  // its lock is held during Done
   grpc::ServerContext context_;
   grpc::ByteBuffer request_;
-  StreamQuota::Place place_;
+  StreamQuota::Slot quota_slot_;
   StreamWatchdog::Watch write_watch_;
 };
 
@@ -76,12 +76,12 @@ class HealthService::Check final : public Call {
     owner_.RequestAsyncUnary(kCheck, &context_, &request_, &writer_, owner_.queue_, owner_.queue_, taken_.tag());
   }
 
-  bool Done(int what, bool ok) override {
-    if (what == kFinished || !ok) return true;
+  bool Done(int kind, bool ok) override {
+    if (kind == kFinished || !ok) return true;
     new Check(owner_);  // the next call to be taken
     const bool for_all = AsksForAll(request_);
     request_.Clear();
-    const Status entered = owner_.checks_.Enter(context_, &place_);
+    const Status entered = owner_.checks_.Enter(context_, &quota_slot_);
     write_watch_.Start();
     if (!entered.ok()) {
       writer_.FinishWithError(ToRpcStatus(entered), finished_.tag());
@@ -94,7 +94,7 @@ class HealthService::Check final : public Call {
   }
 
  private:
-  enum What : int { kTaken, kFinished };
+  enum EventKind : int { kTaken, kFinished };
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer_;
   Tag taken_{this, kTaken};
   Tag finished_{this, kFinished};
@@ -108,34 +108,34 @@ class HealthService::Watch final : public Call {
                                        taken_.tag());
   }
 
-  bool Done(int what, bool ok) override __attribute__((no_thread_safety_analysis)) {
-    switch (what) {
+  bool Done(int kind, bool ok) override __attribute__((no_thread_safety_analysis)) {
+    switch (kind) {
       case kTaken:
         if (!ok) return true;  // the server has ended, and no other event will come
         taken_now_ = true;
         new Watch(owner_);
         if (ended_) {
           Finish(grpc::Status::CANCELLED);
-        } else if (const Status entered = owner_.watches_.Enter(context_, &place_); !entered.ok()) {
+        } else if (const Status entered = owner_.watches_.Enter(context_, &quota_slot_); !entered.ok()) {
           Finish(ToRpcStatus(entered));
         } else {
-          known_ = AsksForAll(request_);
-          Say();
+          for_whole_server_ = AsksForAll(request_);
+          SendStatus();
         }
         request_.Clear();
         break;
       case kWritten:
-      case kLooked:
-        under_way_ = false;
-        if (what == kWritten) write_watch_.Stop();
-        if (ended_ || (what == kWritten && !ok)) {
+      case kAlarm:
+        in_flight_ = false;
+        if (kind == kWritten) write_watch_.Stop();
+        if (ended_ || (kind == kWritten && !ok)) {
           if (!finishing_) Finish(grpc::Status::CANCELLED);
         } else if (owner_.stopping()) {
           if (!finishing_) Finish({grpc::StatusCode::UNAVAILABLE, "the server ends"});
-        } else if (Now() != said_) {
-          Say();
+        } else if (Current() != sent_status_) {
+          SendStatus();
         } else {
-          Rest();
+          SetAlarm();
         }
         break;
       case kEnded:
@@ -143,7 +143,7 @@ class HealthService::Watch final : public Call {
         DEUT_POINT("health.ended");
         // Another thread may run this event before the call's kTaken. In that case kTaken finishes the call.
         if (!taken_now_) break;
-        if (under_way_) {
+        if (in_flight_) {
           alarm_.Cancel();
         } else if (!finishing_) {
           Finish(grpc::Status::CANCELLED);
@@ -157,18 +157,18 @@ class HealthService::Watch final : public Call {
   }
 
  private:
-  enum What : int { kTaken, kWritten, kLooked, kEnded, kFinished };
+  enum EventKind : int { kTaken, kWritten, kAlarm, kEnded, kFinished };
 
-  int Now() const { return !known_ ? kUnknown : owner_.serving() ? kServing : kNotServing; }
-  void Say() {
-    said_ = Now();
-    under_way_ = true;
+  int Current() const { return !for_whole_server_ ? kUnknown : owner_.serving() ? kServing : kNotServing; }
+  void SendStatus() {
+    sent_status_ = Current();
+    in_flight_ = true;
     write_watch_.Start();
-    writer_.Write(Answer(said_), written_.tag());
+    writer_.Write(Answer(sent_status_), written_.tag());
   }
-  void Rest() {
-    under_way_ = true;
-    alarm_.Set(owner_.queue_, ToRpcTime(owner_.runtime_, owner_.runtime_.Now() + kLook), looked_.tag());
+  void SetAlarm() {
+    in_flight_ = true;
+    alarm_.Set(owner_.queue_, ToRpcTime(owner_.runtime_, owner_.runtime_.Now() + kRecheckInterval), alarm_event_.tag());
   }
   void Finish(const grpc::Status& status) {
     finishing_ = true;
@@ -179,15 +179,15 @@ class HealthService::Watch final : public Call {
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_;
   grpc::Alarm alarm_;
   bool taken_now_ = false;
-  bool known_ = false;  // whether it asks for the whole server
-  int said_ = 0;
-  bool under_way_ = false;  // a write or the alarm is in flight
+  bool for_whole_server_ = false;  // whether it asks for the whole server
+  int sent_status_ = 0;
+  bool in_flight_ = false;  // a write or the alarm is in flight
   bool finishing_ = false;
   bool ended_ = false;
   bool finished_ = false;
   Tag taken_{this, kTaken};
   Tag written_{this, kWritten};
-  Tag looked_{this, kLooked};
+  Tag alarm_event_{this, kAlarm};
   Tag ended_tag_{this, kEnded};
   Tag finished_tag_{this, kFinished};
 };

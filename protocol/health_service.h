@@ -3,7 +3,7 @@
 // gRPC has such a service, too, but its threads poll for all connections. They would take each message of a stream
 // first, and wake another thread for it. This service answers on the completion queue of the server's executor. None of
 // its events blocks, so it answers even while all threads that may block are blocked (rpc_executor.h).
-// Check answers at once. Watch answers at once, and again after each change, at the latest kLook later. For an unknown
+// Check answers at once. Watch answers at once, and again after each change, at the latest kRecheckInterval later. For an unknown
 // name Check answers NOT_FOUND. Watch answers SERVICE_UNKNOWN, and its stream stays open.
 // Bounds: a peer has at most kMaxChecksPerPeer unanswered checks and kMaxWatchesPerPeer watches. All peers together have at most
 // sixteen times as many (stream_quota.h). A peer that takes nothing for `stuck_peer` loses its call.
@@ -38,7 +38,7 @@ namespace deut {
 
 class HealthService final : public grpc::Service {
  public:
-  static constexpr Duration kLook = milliseconds(200);
+  static constexpr Duration kRecheckInterval = milliseconds(200);
   static constexpr size_t kMaxWatchesPerPeer = 64;
   static constexpr size_t kMaxChecksPerPeer = 64;
 
@@ -49,7 +49,7 @@ class HealthService final : public grpc::Service {
   void AddTo(grpc::ServerBuilder& builder) { builder.RegisterService(this); }
   // Call it once the server is built. `queue` belongs to an executor, which runs RpcEvents.
   void Serve(grpc::ServerCompletionQueue* queue);
-  // From now on watches end by themselves, at the latest after kLook. A server that shuts down waits for them.
+  // From now on watches end by themselves, at the latest after kRecheckInterval. A server that shuts down waits for them.
   void BeginStop() { stopping_.store(true, std::memory_order_seq_cst); }
   void Stop();
 

@@ -82,7 +82,7 @@ class Watcher {
   bool ended_ = false;
 };
 
-TEST(HealthServiceTest, AWatchIsToldWhatItIsAndWhatItBecomes) {
+TEST(HealthServiceTest, AWatchReportsTheStatusAndItsChanges) {
   testing::Loopback loopback({});
   const auto peer = loopback.Peer();
   Watcher all(*peer), named(*peer, std::string("\n\0", 2));

@@ -60,7 +60,7 @@ TEST_F(HealthWatchTest, FollowsTheAnswerBothWays) {
   EXPECT_THAT(told(), ElementsAre(true, false, true));
 }
 
-TEST_F(HealthWatchTest, TellsNothingAfterItsEnd) {
+TEST_F(HealthWatchTest, ReportsNothingAfterItsEnd) {
   {
     HealthWatch watch(
         RealRuntime(), "daemon", [this](Deadline) { return Ready(); }, [this](bool serving) { Tell(serving); });

@@ -85,7 +85,7 @@ TEST(LogBatchTest, ChecksumCoversBoundsAndEntries) {
   }
 }
 
-TEST(LogBatchTest, HandsBackWhatWasAppended) {
+TEST(LogBatchTest, ReturnsTheAppendedRecords) {
   const std::vector<LogEntryView> entries = {Update(LogEntryKind::kCreateTable, 10, 1, "accounts"),
                                              Update(LogEntryKind::kPut, 20, 1, "a", ""),
                                              Update(LogEntryKind::kPut, 20, 2, "b", "value"),

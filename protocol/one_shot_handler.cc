@@ -15,7 +15,7 @@ void OneShotHandler::RequestNextCall(const StreamHost& host, const Request& requ
 
 void OneShotHandler::OnAccepted() {
   RequestNextCall(host_, request_);
-  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(entered);
+  if (const Status entered = host_.streams.Enter(context(), &quota_slot_); !entered.ok()) return End(entered);
   service_ = host_.services.For(context());
   const OneShotWorkers::Options options{.max_running =
                                             static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
@@ -29,24 +29,24 @@ void OneShotHandler::OnRead(bool ok) {
   if (!ok) return workers_->ReadDone(false);
   message_->Swap(&incoming());
   Retain();
-  const bool at_work = place_.BeginWork([this] { executor().Post([this] { Work(); }); });
+  const bool at_work = quota_slot_.BeginWork([this] { executor().Post([this] { Work(); }); });
   if (at_work) Work();
 }
 
 void OneShotHandler::Work() {
   workers_->ReadDone(true);
-  place_.EndWork();
+  quota_slot_.EndWork();
   Release();
 }
 
 // Brings another thread to the stream. That thread holds a reference to the call, because a thread that ends the stream is inside the call until End
 // has returned. That may be after the peer has learnt of the end.
 OneShotHandler::Posted OneShotHandler::Post(std::function<void()> work) {
-  if (!place_.TryBeginWork()) return Posted::kNo;
+  if (!quota_slot_.TryBeginWork()) return Posted::kNo;
   Retain();
   const bool comes = executor().Post([this, work = std::move(work)] {
     work();
-    place_.EndWork();
+    quota_slot_.EndWork();
     Release();
   });
   return comes ? Posted::kComes : Posted::kWhenFree;

@@ -54,7 +54,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
 
   const StreamHost& host_;
   const Request& request_;
-  StreamQuota::Place place_;
+  StreamQuota::Slot quota_slot_;
   std::unique_ptr<PeerService> service_;
   std::optional<OneShotWorkers> workers_;
   wire::OneShotCalls* message_ = nullptr;  // the message that the pending read fills

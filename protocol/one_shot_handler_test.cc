@@ -135,7 +135,7 @@ class OneShotHandlerTest : public ::testing::Test {
 
 TEST_F(OneShotHandlerTest, CallsOfAStreamAreAnswered) { ExpectServes(); }
 
-TEST_F(OneShotHandlerTest, AnotherVersionIsToldAndTheStreamEnds) {
+TEST_F(OneShotHandlerTest, AnotherVersionIsReportedAndTheStreamEnds) {
   const auto client = Connect();
   client->AddOpen(kProtocolVersion + 1);
   ASSERT_TRUE(client->Send());
@@ -259,7 +259,7 @@ class OneShotFewThreadsTest : public OneShotHandlerTest {
   OneShotFewThreadsTest() : OneShotHandlerTest({.stuck_peer = milliseconds(500)}, kThreads) {}
 };
 
-TEST_F(OneShotFewThreadsTest, PeersThatTakeNoAnswersKeepNobodyFromBeingServedForGood) {
+TEST_F(OneShotFewThreadsTest, PeersThatTakeNoAnswersDoNotBlockOthersForGood) {
   {
     const auto client = Open();
     client->Add(1, {Put("k", std::string(kMaxValueBytes, 'v'))});

@@ -9,17 +9,18 @@
 //   - the message is full; or
 //   - a caller has waited long enough for it (StopHoldingBack).
 //   Where answers come fast many calls share a message; where they are slow a call waits little more. A message counts as unanswered from TakeMessage
-//   to its first answer, also to an abandoned call, or until StopHoldingBack names a later call. So a slow message holds back one caller once. Nothing is held
-//   back for ever: each call has a caller that waits for it and calls StopHoldingBack.
+//   to its first answer, also to an abandoned call, or until StopHoldingBack names a later call. So a slow message holds back one caller once.
+//   Nothing is held back for ever: each call has a caller that waits for it and calls StopHoldingBack.
 // States of the stream: down (Submit refuses) and up.
 // States of a call: queued (in a message; `calls_` has it by id), sent, done. A call is sent when its message is taken. It becomes done under the
-//   lock, when it is answered or FailAll gives it up. If it is not done its waiter may take it out of `calls_` (Abandon); from then on no other thread
-//   touches it.
+//   lock, when it is answered or FailAll gives it up. If it is not done its waiter may take it out of `calls_` (Abandon); from then on no other
+//   thread touches it.
 // A group's count changes under the lock. The thread that brings it to 0 wakes the waiter outside of the lock, after which the group may be
 //   destroyed. Only Abandon wakes nobody, because its caller is the waiter. The callers of a message sleep on one word, and one system call wakes
 //   them (batched_event.h). With 16 callers on two processors that gives 12 % more transactions a second than a wake for each.
-// Thread-safety: any thread calls Submit, StopHoldingBack and Abandon; the role's holder calls TakeMessage; the stream's thread calls Up, StopSending,
-// ReleaseSenderRole, FailAll and Answered. Ownership: borrows calls from Submit until they are done or abandoned. REQUIRES: FailAll was called before destruction.
+// Thread-safety: any thread calls Submit, StopHoldingBack and Abandon; the role's holder calls TakeMessage; the stream's thread calls Up,
+// StopSending, ReleaseSenderRole, FailAll and Answered. Ownership: borrows calls from Submit until they are done or abandoned. REQUIRES: FailAll was
+// called before destruction.
 #ifndef PROTOCOL_ONE_SHOT_MULTIPLEXER_H_
 #define PROTOCOL_ONE_SHOT_MULTIPLEXER_H_
 
@@ -103,8 +104,8 @@ class OneShotMultiplexer {
   bool Abandon(absl::Span<OneShotCall> calls, const Status& lost);
 
   // Replaces the content of `message` by the next message to send, without abandoned calls. False: nothing is queued, or all of it is held back or
-  // abandoned, and the role is given up. Never false for a caller that has just had kSend from Submit or StopHoldingBack. REQUIRES: the caller has the
-  // sender's role.
+  // abandoned, and the role is given up. Never false for a caller that has just had kSend from Submit or StopHoldingBack. REQUIRES: the caller has
+  // the sender's role.
   bool TakeMessage(wire::OneShotCalls* message);
 
   void Up();

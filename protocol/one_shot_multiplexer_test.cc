@@ -77,7 +77,7 @@ TEST_F(OneShotMultiplexerTest, RefusesWhileItIsDown) {
   EXPECT_EQ(Submit(one), Next::kDown);
 }
 
-TEST_F(OneShotMultiplexerTest, OneSendsWhatAllHaveSubmitted) {
+TEST_F(OneShotMultiplexerTest, OneThreadSendsAllSubmittedCalls) {
   multiplexer_.Up();
   Calls first(1), second(1), third(1);
   EXPECT_EQ(Submit(first), Next::kSend);
@@ -111,7 +111,7 @@ TEST_F(OneShotMultiplexerTest, MessagesAreBounded) {
   End(broken_);
 }
 
-TEST_F(OneShotMultiplexerTest, AGroupIsToldOnceWhenItsLastCallIsDone) {
+TEST_F(OneShotMultiplexerTest, AGroupIsWokenOnceWhenItsLastCallIsDone) {
   multiplexer_.Up();
   Calls two(2);
   EXPECT_EQ(Submit(two), Next::kSend);
@@ -128,7 +128,7 @@ TEST_F(OneShotMultiplexerTest, AGroupIsToldOnceWhenItsLastCallIsDone) {
   End(broken_);
 }
 
-TEST_F(OneShotMultiplexerTest, TheEndTellsWhatWasSentAndWhatWasNot) {
+TEST_F(OneShotMultiplexerTest, TheEndDistinguishesSentAndUnsentCalls) {
   multiplexer_.Up();
   Calls sent(1), queued(1);
   EXPECT_EQ(Submit(sent), Next::kSend);
@@ -147,7 +147,7 @@ TEST_F(OneShotMultiplexerTest, TheEndTellsWhatWasSentAndWhatWasNot) {
   End(broken_);
 }
 
-TEST_F(OneShotMultiplexerTest, WhatIsGivenUpIsNotTouchedAnyMore) {
+TEST_F(OneShotMultiplexerTest, AnAbandonedCallIsNotTouchedAnyMore) {
   multiplexer_.Up();
   const Status late(ErrorCode::kDeadlineExceeded, "late");
   auto two = std::make_unique<Calls>(2);
@@ -179,7 +179,7 @@ TEST_F(OneShotMultiplexerTest, WhatIsGivenUpIsNotTouchedAnyMore) {
 }
 
 // While nothing can be sent, a caller that abandons calls and comes again does not fill the memory.
-TEST_F(OneShotMultiplexerTest, WhatIsGivenUpCountsUntilItIsSent) {
+TEST_F(OneShotMultiplexerTest, AnAbandonedCallCountsUntilItsMessageIsSent) {
   multiplexer_.Up();
   Calls first(1);
   EXPECT_EQ(Submit(first), Next::kSend);
@@ -251,7 +251,7 @@ TEST_F(OneShotMultiplexerTest, AWholeMessageIsNotHeldBack) {
   End(broken_);
 }
 
-TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
+TEST_F(OneShotMultiplexerTest, StopHoldingBackReleasesTheCallAndThoseBefore) {
   multiplexer_.Up();
   Calls first(1), second(1), third(1), fourth(1), fifth(1);
   SendAlone({&first, &second});
@@ -284,7 +284,7 @@ TEST_F(OneShotMultiplexerTest, WhoHasWaitedLongEnoughHurriesHisCall) {
 
 // A thread that was told to send always has a message to send, even if calls were abandoned meanwhile: its stream waits
 // for the end of that write.
-TEST_F(OneShotMultiplexerTest, WhoIsToldToSendSendsAlthoughTheMessageBeforeIsGivenUp) {
+TEST_F(OneShotMultiplexerTest, ASenderHasAMessageAlthoughTheOneBeforeIsAbandoned) {
   multiplexer_.Up();
   Calls first(1), second(1), small(1), large(1, 95);
   SendAlone({&first, &second});
@@ -304,7 +304,7 @@ TEST_F(OneShotMultiplexerTest, AWholeMessageOfOneCallIsNotHeldBack) {
 }
 
 // Two slow messages do not hold back all later calls.
-TEST_F(OneShotMultiplexerTest, WhatIsSlowHoldsBackOthersOnce) {
+TEST_F(OneShotMultiplexerTest, ASlowMessageHoldsBackOthersOnce) {
   multiplexer_.Up();
   Calls slow(1), slower(1), third(1), fourth(1);
   SendAlone({&slow, &slower});
@@ -316,7 +316,7 @@ TEST_F(OneShotMultiplexerTest, WhatIsSlowHoldsBackOthersOnce) {
   End(broken_);
 }
 
-TEST_F(OneShotMultiplexerTest, WhatIsGivenUpDoesNotHoldBackOthersForEver) {
+TEST_F(OneShotMultiplexerTest, AnAbandonedMessageDoesNotHoldBackOthersForEver) {
   multiplexer_.Up();
   const Status late(ErrorCode::kDeadlineExceeded, "late");
   Calls first(1), second(1), third(1);

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 // Two calls are held back for their reads. Calls that need no such read, in the same message and after it, are answered
 // meanwhile.
-TEST_F(OneShotWorkersTest, WhatIsReadAheadIsAskedForTogetherAndHoldsUpNobodyElse) {
+TEST_F(OneShotWorkersTest, PrefetchedReadsAreSentTogetherAndDelayNoOtherCall) {
   Event asked, go;
   std::atomic<int> starts{0};
   scripted_.reads_ahead = "far";
@@ -119,10 +119,10 @@ class PeerGoesTest : public OneShotWorkersTest {
 
 TEST_F(PeerGoesTest, WhileSomethingIsReadAhead) { GoWhileAsked(Get("far"), 0); }
 
-TEST_F(PeerGoesTest, WhatWasBegunEnds) { GoWhileAsked(Scan("far"), 4); }
+TEST_F(PeerGoesTest, BegunCallsEnd) { GoWhileAsked(Scan("far"), 4); }
 
 // Scans are begun together with the reads of their message. A begun scan is continued, and ends, on any thread.
-TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndHoldUpNobodyElse) {
+TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndDelayNoOtherCall) {
   Event asked, go;
   std::atomic<int> starts{0}, taken{0};
   scripted_.reads_ahead = "far";
@@ -160,7 +160,7 @@ TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndHoldUpNobodyElse) {
 }
 
 // One of the begun calls waits. Threads that did not begin the others run them meanwhile.
-TEST_F(OneShotWorkersTest, WhatWasBegunIsRunByOthersWhileOneOfThemWaits) {
+TEST_F(OneShotWorkersTest, BegunCallsAreRunByOthersWhileOneOfThemWaits) {
   Event waiting, go;
   std::atomic<int> taken{0};
   scripted_.reads_ahead = "far";
@@ -184,7 +184,7 @@ TEST_F(OneShotWorkersTest, WhatWasBegunIsRunByOthersWhileOneOfThemWaits) {
 }
 
 // The length of the wait is unknown. So no begun call, for which others might wait, stays in the queue.
-TEST_F(OneShotWorkersTest, WhatWasBegunEndsBeforeThePeerIsWaitedFor) {
+TEST_F(OneShotWorkersTest, BegunCallsEndBeforeThePeerIsWaitedFor) {
   std::atomic<int> taken{0};
   scripted_.reads_ahead = "far";
   scripted_.before = [&](std::string_view call, Deadline) {
@@ -217,7 +217,7 @@ TEST_F(OneShotWorkersTest, WhatWasBegunEndsBeforeThePeerIsWaitedFor) {
 
 // Many calls wait for the disk, and one thread waits for all of them. Commits that are not durable are not shown, and
 // new calls run meanwhile.
-TEST_F(OneShotWorkersTest, WhatIsNotDurableIsAnsweredWhenItIs) {
+TEST_F(OneShotWorkersTest, ACommitIsAnsweredWhenItIsDurable) {
   Event waiting, go;
   std::atomic<int> waits{0};
   scripted_.withholds = true;
@@ -302,7 +302,7 @@ TEST_F(OneShotWorkersTest, DeadlinesThatComeWhileTheDiskIsWaitedForAreKept) {
   Stop();
 }
 
-TEST_F(OneShotWorkersTest, WhatDoesNotBecomeDurableIsUnknown) {
+TEST_F(OneShotWorkersTest, ACommitThatDoesNotBecomeDurableIsUnknown) {
   std::atomic<int> waits{0};
   scripted_.withholds = true;
   scripted_.before = [&](std::string_view call, Deadline deadline) {

@@ -28,11 +28,12 @@
 // States of a worker: running (it looks for work by itself), handed over (inside a call that has announced its wait). All changes are made under the
 // lock:
 //   -> running          it comes with a message (ReadDone), or is summoned.
-//   running -> handed over   before a wait. It starts to write the ready answers. If no other thread runs, it also summons one if the queue has calls or
-//                       answers must be acknowledged, and otherwise starts to read.
+//   running -> handed over   before a wait. It starts to write the ready answers. If no other thread runs, it also summons one if the queue has calls
+//                       or answers must be acknowledged, and otherwise starts to read.
 //   handed over -> running   its call has ended.
 //   running -> acknowledging  answers are withheld, no thread acknowledges, and the queue is empty or the thread has run it for share_after.
-//                       The thread announces this wait, too, so it is handed over. -> running when a commit has become durable, or the wait has ended.
+//                       The thread announces this wait, too, so it is handed over. -> running when a commit has become durable, or the wait has
+//                       ended.
 //   running -> gone     there is nothing to do. It has started to read, unless a read is in flight.
 //   Invariant: while there is work, a thread runs. If no more threads can be had, one that has handed over will run afterwards.
 //   A runner whose calls take long, while others wait in the queue, summons another one, up to `max_running` at a time.

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(OneShotWorkersTest, RunsWhatOneMessageHoldsAndAnswersInOne) {
+TEST_F(OneShotWorkersTest, RunsAllCallsOfAMessageAndAnswersInOneMessage) {
   Start({.share_after = seconds(1000)});
   wire::OneShotCalls message = Opening();
   for (uint64_t id = 1; id <= 20; ++id) Add(id, Put("k" + std::to_string(id), "v"), &message);
@@ -39,7 +39,7 @@ TEST_F(OneShotWorkersTest, RunsWhatOneMessageHoldsAndAnswersInOne) {
   EXPECT_EQ(scripted_.sessions(), 0u);
 }
 
-TEST_F(OneShotWorkersTest, WhatWaitsHoldsUpNobody) {
+TEST_F(OneShotWorkersTest, AWaitingCallDelaysNoOther) {
   Event go;
   std::atomic<int> waiting{0};
   scripted_.before = [&](std::string_view call, Deadline deadline) {
@@ -90,7 +90,7 @@ TEST_F(OneShotWorkersTest, PatienceHoldsUpNoCallThatIsThereAndNoneThatComesForLo
   }
 }
 
-TEST_F(OneShotWorkersTest, WithoutMoreThreadsWhatWaitsIsWaitedFor) {
+TEST_F(OneShotWorkersTest, WithoutMoreThreadsAWaitingCallDelaysTheOthers) {
   Event go;
   std::atomic<int> waiting{0};
   scripted_.before = [&](std::string_view call, Deadline deadline) {
@@ -236,7 +236,7 @@ TEST_F(OneShotWorkersTest, TooManyCallsEndTheStream) {
   EXPECT_EQ(at_once.WaitForEnd().code(), ErrorCode::kInvalidArgument);
 }
 
-TEST_F(OneShotWorkersTest, WhatHasBegunGoesOnWhenThePeerIsGone) {
+TEST_F(OneShotWorkersTest, BegunCallsGoOnWhenThePeerIsGone) {
   Event inside, go;
   scripted_.before = [&](std::string_view call, Deadline deadline) {
     if (call == "commit" && !inside.IsSet()) {

@@ -63,7 +63,7 @@ TEST_F(PeerAddressesTest, NamesAtMostThreeAddresses) {
   EXPECT_TRUE(testing::Eventually([&] { return commas() == 2; })) << PeerAddresses(client->cert_pem);
 }
 
-TEST_F(PeerAddressesTest, ACertificateThatNobodyHasShownIsUnknown) {
+TEST_F(PeerAddressesTest, ACertificateThatNoPeerHasShownIsUnknown) {
   EXPECT_EQ(PeerAddresses(""), "an unknown address");
   EXPECT_EQ(PeerAddresses("rubbish"), "an unknown address");
 }
@@ -78,13 +78,13 @@ using Owned = std::unique_ptr<T, Freed<T, kFree>>;
 // Both ends of a connection with mutual TLS, in this thread. The server's end has a slot.
 class HandshakeSlotTest : public ::testing::TestWithParam<int> {
  protected:
-  static constexpr size_t kMost = HandshakePace::kMaxHandshakesInFlight;
+  static constexpr size_t kMaxInFlight = HandshakePace::kMaxHandshakesInFlight;
 
   HandshakeSlotTest() {
     WatchTlsConnections();
     // All slots but this one's are taken until the end, and one more connection waits.
-    for (size_t i = 0; i < kMost + 1; ++i) Arrive();
-    for (size_t i = 0; i < kMost; ++i) taken_.push_back(*pace_->AwaitNext());
+    for (size_t i = 0; i < kMaxInFlight + 1; ++i) Arrive();
+    for (size_t i = 0; i < kMaxInFlight; ++i) taken_.push_back(*pace_->AwaitNext());
     std::shared_ptr<HandshakePace::Slot> slot = std::move(taken_.back().slot);
     slot_ = slot;
     {

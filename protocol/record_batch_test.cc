@@ -35,7 +35,7 @@ TEST(RecordBatchTest, GoldenBytes) {
   EXPECT_EQ(batch.bytes(), expected);
 }
 
-TEST(RecordBatchTest, HandsBackWhatWasAppended) {
+TEST(RecordBatchTest, ReturnsTheAppendedRecords) {
   Random random(11);
   std::vector<Owned> records;
   RecordBatch batch;

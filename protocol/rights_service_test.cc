@@ -147,7 +147,7 @@ TEST_F(RightsServiceTest, ARefusedOperationReachesNothingAndAbortsItsTransaction
 }
 
 // Ids count from 1, so a peer with a right to one table could otherwise learn the names of all.
-TEST_F(RightsServiceTest, NamesAreToldOnlyToThoseWhoMaySeeThem) {
+TEST_F(RightsServiceTest, NamesAreShownOnlyToPeersThatMaySeeThem) {
   const auto app = Session(app_), report = Session(report_);
   std::vector<OperationResult> results;
   for (int kind = 0; kind <= static_cast<int>(OperationKind::kRemoveRange); ++kind) {

@@ -232,7 +232,7 @@ TEST_F(RpcCallTest, HalfCloseAtOnceEndsTheCall) {
   ExpectAllGone();
 }
 
-TEST_F(RpcCallTest, TheFirstOfManyEndsStaysAndAReadThatIsUnderWayDoesNotHoldItUp) {
+TEST_F(RpcCallTest, TheFirstOfManyEndsStaysAndAReadInFlightDoesNotDelayIt) {
   for (int round = 0; round < 30; ++round) {
     const auto client = Connect();
     ASSERT_TRUE(client->Send("e"));
@@ -246,7 +246,7 @@ TEST_F(RpcCallTest, TheFirstOfManyEndsStaysAndAReadThatIsUnderWayDoesNotHoldItUp
 }
 
 // The peer takes nothing, so that a write stays in flight.
-TEST_F(RpcCallTest, AnEndDuringAWriteWaitsForItAndWhoWaitsToWriteIsToldAtOnce) {
+TEST_F(RpcCallTest, AnEndDuringAWriteWaitsForItAndWakesOtherWritersAtOnce) {
   const auto client = Connect();
   ASSERT_TRUE(client->Send("f"));
   const auto stands = [&] {
@@ -276,7 +276,7 @@ TEST_F(RpcCallTest, AResetEndsAWriteThatWaits) {
 }
 
 #ifdef DEUT_TEST_POINTS
-TEST_F(RpcCallTest, ACallWhoseEndIsToldBeforeItIsTakenLivesUntilItIs) {
+TEST_F(RpcCallTest, ACallThatEndsBeforeItIsAcceptedLivesUntilItIs) {
   std::unique_ptr<Client> client;
   Event made;
   std::atomic<bool> first{true};
@@ -376,7 +376,7 @@ class RpcCallFewThreadsTest : public RpcCallTest {
   RpcCallFewThreadsTest() : RpcCallTest(kThreads, milliseconds(500)) {}
 };
 
-TEST_F(RpcCallFewThreadsTest, PeersThatTakeNothingKeepNobodyFromBeingServedForGood) {
+TEST_F(RpcCallFewThreadsTest, PeersThatTakeNothingDoNotBlockOthersForGood) {
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 3 * kThreads; ++i) {
     clients.push_back(Connect());
@@ -390,7 +390,7 @@ TEST_F(RpcCallFewThreadsTest, PeersThatTakeNothingKeepNobodyFromBeingServedForGo
 
 // An event that could block must not take the last thread. Else the events that end other threads' waits would have
 // none.
-TEST_F(RpcCallFewThreadsTest, HealthIsToldWhileAllCallsBlock) {
+TEST_F(RpcCallFewThreadsTest, HealthIsAnsweredWhileAllCallsBlock) {
   server_->SetServing(true);
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 3 * kThreads; ++i) {

@@ -2,8 +2,8 @@
 // place. The others rest.
 //
 // An event that needs nothing but memory is read, run and answered by one thread, which wakes no other. An event that is about to block announces
-// that (BeforeBlocking, which a BlockingHookRuntime's BlockingHook can call), and another thread takes over the waiting for events. So a call holds a thread
-// only while it works, however many calls are open.
+// that (BeforeBlocking, which a BlockingHookRuntime's BlockingHook can call), and another thread takes over the waiting for events. So a call holds a
+// thread only while it works, however many calls are open.
 //
 // States of a thread. All changes are made under the lock.
 //   leading    waits for the next event. At most one thread leads. A leader that is found computing loses the lead to another thread, and still runs

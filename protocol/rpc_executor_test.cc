@@ -185,7 +185,7 @@ TEST_F(RpcExecutorTest, AThreadThatAnnouncesABlockHandsOver) {
   Stop();  // before the objects that the events use are destroyed
 }
 
-TEST_F(RpcExecutorTest, ToTellTwiceIsToTellOnce) {
+TEST_F(RpcExecutorTest, AnnouncingTwiceIsAnnouncingOnce) {
   Start(no_monitor_, {.max_running = 1});
   Event gate;
   Fire([&] {
@@ -198,7 +198,7 @@ TEST_F(RpcExecutorTest, ToTellTwiceIsToTellOnce) {
   Stop();  // before the objects that the events use are destroyed
 }
 
-TEST_F(RpcExecutorTest, DuringALongEventAnotherThreadLeadsWhileFewerThanTheParallelOnesRun) {
+TEST_F(RpcExecutorTest, DuringALongEventAnotherThreadLeadsWhileFewerThanMaxRunningRun) {
   Start(no_monitor_, {.max_running = 2});
   Event gate, second, third;
   Fire([&] {
@@ -235,7 +235,7 @@ TEST_F(RpcExecutorTest, AThreadThatHasRunForShareAfterSummonsAnother) {
   Stop();  // before the objects that the events use are destroyed
 }
 
-TEST_F(RpcExecutorTest, AnEventThatDoesNotTellKeepsTheOthersWaitingForAMomentOnly) {
+TEST_F(RpcExecutorTest, AnUnannouncedBlockDelaysTheOthersForAMomentOnly) {
   Start(RealRuntime(), {.max_running = 1});
   Event gate, other;
   Fire([&] { gate.Wait(RealRuntime(), kNoDeadline); });
@@ -294,7 +294,7 @@ TEST_F(RpcExecutorTest, WorkWithoutASpareThreadRunsWhenAnEventEnds) {
 }
 
 // The system gives one thread at the start, and no second one until later.
-TEST_F(RpcExecutorTest, TheOnlyThreadRunsWhatDoesNotBlock) {
+TEST_F(RpcExecutorTest, TheOnlyThreadRunsEventsThatDoNotBlock) {
   ThreadlessRuntime runtime;
   runtime.threads_left = 1;
   Start(runtime, {.max_running = 1});
@@ -336,7 +336,7 @@ TEST_F(RpcExecutorTest, NothingIsLostWhereTheSystemGivesThreadsNowAndThen) {
   Stop();  // before the objects that the events use are destroyed
 }
 
-TEST_F(RpcExecutorTest, WorkThatIsPostedIsRunByAnotherThanWhoLeads) {
+TEST_F(RpcExecutorTest, PostedWorkIsNotRunByTheLeader) {
   Start(no_monitor_, {.max_running = 1});
   for (int i = 0; i < 100; ++i) {
     Event done;
@@ -417,7 +417,7 @@ TEST_F(RpcExecutorTest, ThreadsBeyondThoseThatRestEnd) {
   Stop();  // before the objects that the events use are destroyed
 }
 
-TEST_F(RpcExecutorTest, StopWaitsForWhatIsUnderWayAndRunsWhatItPosts) {
+TEST_F(RpcExecutorTest, StopWaitsForRunningEventsAndRunsTheWorkThatTheyPost) {
   Start(RealRuntime(), {.max_running = 1});
   Event gate;
   std::atomic<int> over{0};

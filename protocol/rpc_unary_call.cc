@@ -14,7 +14,8 @@ void RpcUnaryCallBase::Accepted(bool ok) {
     return;
   }
   RequestNext();
-  if (const Status entered = host_.calls.Enter(context_, &place_); !entered.ok()) return Answer(ToRpcStatus(entered));
+  if (const Status entered = host_.calls.Enter(context_, &quota_slot_); !entered.ok())
+    return Answer(ToRpcStatus(entered));
   host_.executor.PostSingle([this] {
     // Single calls are few and may wait anywhere, so each hands the waiting for events over before it runs.
     host_.executor.BeforeBlocking();

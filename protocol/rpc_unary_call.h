@@ -76,7 +76,7 @@ class RpcUnaryCallBase {
   void Answered(bool ok);
 
   grpc::ServerContext context_;
-  StreamQuota::Place place_;
+  StreamQuota::Slot quota_slot_;
   Event accepted_{*this, &RpcUnaryCallBase::Accepted};
   Event answered_{*this, &RpcUnaryCallBase::Answered};
   StreamWatchdog::Watch watch_;  // the last member: once it is destroyed, nothing cancels the call any more

@@ -22,7 +22,8 @@ ScanHandler::ScanHandler(const DataComponentHost& host, const Request& request)
 
 void ScanHandler::OnAccepted() {
   RequestNextCall(host_, request_);
-  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
+  if (const Status entered = host_.streams.Enter(context(), &quota_slot_); !entered.ok())
+    return End(ToRpcStatus(entered));
   StartRead();
 }
 

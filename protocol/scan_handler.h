@@ -45,7 +45,7 @@ class ScanHandler final : public RpcCall<wire::ScanAnswer, wire::ScanRequest> {
 
   const DataComponentHost& host_;
   const Request& request_;
-  StreamQuota::Place place_;
+  StreamQuota::Slot quota_slot_;
   const Duration patience_;  // the longest time that the component may take for one batch
   std::unique_ptr<ScanStream> scan_;
   ScanSpec spec_;

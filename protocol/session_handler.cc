@@ -46,7 +46,8 @@ bool SessionHandler::EndIdle() {
 
 void SessionHandler::OnAccepted() {
   RequestNextCall(host_, request_);
-  if (const Status entered = host_.streams.Enter(context(), &place_); !entered.ok()) return End(ToRpcStatus(entered));
+  if (const Status entered = host_.streams.Enter(context(), &quota_slot_); !entered.ok())
+    return End(ToRpcStatus(entered));
   service_ = host_.services.For(context());
   AwaitMessage();
 }
@@ -72,7 +73,7 @@ void SessionHandler::OnRead(bool ok) {
     return;
   }
   Retain();
-  const bool at_work = place_.BeginWork([this] {
+  const bool at_work = quota_slot_.BeginWork([this] {
     executor().Post([this] {
       Work();
       Release();
@@ -92,7 +93,7 @@ void SessionHandler::Work() {
     status = HandleMessage(&over);
     if (!status.ok() || over) session_.reset();
   }
-  place_.EndWork();
+  quota_slot_.EndWork();
   if (status.ok() && !over) return AwaitMessage();
   End(ToRpcStatus(status));
 }

@@ -71,7 +71,7 @@ class SessionHandler final : public RpcCall<wire::SessionAnswers, wire::SessionR
 
   const StreamHost& host_;
   const Request& request_;
-  StreamQuota::Place place_;
+  StreamQuota::Slot quota_slot_;
   std::unique_ptr<PeerService> service_;
   std::unique_ptr<TransactionSession> session_;
   std::vector<Operation> operations_;

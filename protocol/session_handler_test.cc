@@ -378,7 +378,7 @@ TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {
 
 // One host, without TLS, has more waiting sessions than it may have threads, on several connections. Other hosts are served, and its own sessions are
 // served when the waits end. Each connection used to count as a peer, so two connections could take all threads.
-TEST(IdleSessionsTest, SessionsOfOneAddressThatWaitKeepNobodyOut) {
+TEST(IdleSessionsTest, WaitingSessionsOfOneAddressKeepNoOtherOut) {
   BlockingHookRuntime runtime(RealRuntime());
   testing::ScriptedTransactionService scripted(runtime);
   std::atomic<int> waiting{0};
@@ -434,7 +434,7 @@ TEST(IdleSessionsTest, SessionsOfOneAddressThatWaitKeepNobodyOut) {
 }
 
 // One host, without TLS, opens on two connections as many streams as one connection may have. Each stream only sends `open`.
-TEST(IdleSessionsTest, IdleSessionsOfOneAddressKeepNobodyOut) {
+TEST(IdleSessionsTest, IdleSessionsOfOneAddressKeepNoOtherOut) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedTransactionService scripted(runtime);
   constexpr size_t kLimit = 768;

@@ -14,8 +14,8 @@
 namespace deut {
 namespace {
 
-// The kept part, if it is large enough, has room for at least this many peers with few requests at work.
-constexpr size_t kPeersOfKept = 8;
+// The reserved part, if it is large enough, has room for at least this many peers with few requests at work.
+constexpr size_t kMinPeersInReserve = 8;
 
 std::string By(const std::string& flag) { return Concat(" (", flag, ")"); }
 
@@ -24,7 +24,7 @@ std::string By(const std::string& flag) { return Concat(" (", flag, ")"); }
 StreamQuota::StreamQuota(Runtime& runtime, Options options)
     : options_(std::move(options)), runtime_(runtime), mutex_(runtime) {}
 
-StreamQuota::Place::~Place() {
+StreamQuota::Slot::~Slot() {
   if (quota_ != nullptr) quota_->Leave(peer_);
 }
 
@@ -39,12 +39,10 @@ std::string StreamQuota::PeerOf(const grpc::ServerContextBase& context) {
   return PeerKey::OfRpc(context.peer()).ToString();
 }
 
-Status StreamQuota::Enter(const grpc::ServerContextBase& context, Place* place) {
-  return Enter(PeerOf(context), place);
-}
+Status StreamQuota::Enter(const grpc::ServerContextBase& context, Slot* slot) { return Enter(PeerOf(context), slot); }
 
-Status StreamQuota::Enter(std::string peer, Place* place) {
-  DEUT_CHECK(place->quota_ == nullptr);
+Status StreamQuota::Enter(std::string peer, Slot* slot) {
+  DEUT_CHECK(slot->quota_ == nullptr);
   MutexLock lock(mutex_);
   if (open_ >= options_.in_all) {
     return DEUT_ERROR(kResourceExhausted, open_, " ", options_.what, " of all peers are open, the most there may be",
@@ -57,7 +55,7 @@ Status StreamQuota::Enter(std::string peer, Place* place) {
                       " are open, the most that one peer may have", By(options_.per_peer_flag),
                       "; close some, or try again later");
   }
-  const size_t share = ShareOf(options_.in_all, open_, options_.in_all / kKeptPart, kFew);
+  const size_t share = ShareOf(options_.in_all, open_, options_.in_all / kReservedDivisor, kGuaranteedPerPeer);
   if (of_peer->open >= share) {
     return DEUT_ERROR(kResourceExhausted, of_peer->open, " ", options_.what, " of ", peer, " are open, and ", open_,
                       " of all peers; while only ", options_.in_all - open_, " of ", options_.in_all, " are free",
@@ -65,22 +63,22 @@ Status StreamQuota::Enter(std::string peer, Place* place) {
   }
   ++of_peer->open;
   ++open_;
-  place->quota_ = this;
-  place->peer_ = of_peer.get();
+  slot->quota_ = this;
+  slot->peer_ = of_peer.get();
   return Status::Ok();
 }
 
-size_t StreamQuota::ShareOf(size_t in_all, size_t taken, size_t kept, size_t few) {
+size_t StreamQuota::ShareOf(size_t in_all, size_t taken, size_t reserved, size_t guaranteed) {
   const size_t free = in_all > taken ? in_all - taken : 0;
-  if (free <= kept) return few;
-  return std::max(few, std::min(free, SIZE_MAX / kShareOfFree) * kShareOfFree);
+  if (free <= reserved) return guaranteed;
+  return std::max(guaranteed, std::min(free, SIZE_MAX / kShareOfFree) * kShareOfFree);
 }
 
 size_t StreamQuota::WorkShare(size_t working) const {
   // A server may have as few as a dozen threads. Even then the last ones are shared by several peers.
-  const size_t kept = std::max<size_t>(1, options_.work_in_all / kKeptPart);
-  const size_t few = std::clamp<size_t>(kept / kPeersOfKept, 1, kFew);
-  return std::min(options_.work_per_peer, ShareOf(options_.work_in_all, working, kept, few));
+  const size_t reserved = std::max<size_t>(1, options_.work_in_all / kReservedDivisor);
+  const size_t guaranteed = std::clamp<size_t>(reserved / kMinPeersInReserve, 1, kGuaranteedPerPeer);
+  return std::min(options_.work_per_peer, ShareOf(options_.work_in_all, working, reserved, guaranteed));
 }
 
 void StreamQuota::Leave(Peer* peer) {
@@ -89,7 +87,7 @@ void StreamQuota::Leave(Peer* peer) {
   if (--peer->open == 0) DEUT_CHECK(peers_.erase(std::string(peer->name)) == 1);
 }
 
-bool StreamQuota::Place::TryBeginWorkLocked() {
+bool StreamQuota::Slot::TryBeginWorkLocked() {
   size_t working = quota_->working_.load(std::memory_order_relaxed);
   do {
     if (peer_->working >= quota_->WorkShare(working)) return false;
@@ -98,12 +96,12 @@ bool StreamQuota::Place::TryBeginWorkLocked() {
   return true;
 }
 
-bool StreamQuota::Place::TryBeginWork() {
+bool StreamQuota::Slot::TryBeginWork() {
   MutexLock lock(peer_->mutex);
   return TryBeginWorkLocked();
 }
 
-bool StreamQuota::Place::BeginWork(std::function<void()> resume) {
+bool StreamQuota::Slot::BeginWork(std::function<void()> resume) {
   MutexLock lock(peer_->mutex);
   if (TryBeginWorkLocked()) return true;
   peer_->waiting.push_back(std::move(resume));
@@ -111,14 +109,14 @@ bool StreamQuota::Place::BeginWork(std::function<void()> resume) {
 }
 
 // Resumes the requests that have waited longest first.
-void StreamQuota::Place::EndWork() {
-  std::array<std::function<void()>, kResumed> resumed;
+void StreamQuota::Slot::EndWork() {
+  std::array<std::function<void()>, kMaxResumedPerEnd> resumed;
   size_t count = 0;
   {
     MutexLock lock(peer_->mutex);
     --peer_->working;
     quota_->working_.fetch_sub(1, std::memory_order_relaxed);
-    while (count < kResumed && !peer_->waiting.empty() && TryBeginWorkLocked()) {
+    while (count < kMaxResumedPerEnd && !peer_->waiting.empty() && TryBeginWorkLocked()) {
       resumed[count++] = std::move(peer_->waiting.front());
       peer_->waiting.pop_front();
     }

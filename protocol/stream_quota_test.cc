@@ -18,10 +18,10 @@ using ::testing::HasSubstr;
 
 TEST(StreamQuotaTest, OnePeerAtItsLimitLeavesRoomForOthers) {
   StreamQuota quota(RealRuntime(), {.in_all = 5, .per_peer = 3});
-  std::vector<std::unique_ptr<StreamQuota::Place>> places;
+  std::vector<std::unique_ptr<StreamQuota::Slot>> slots;
   const auto enter = [&](const std::string& peer) {
-    places.push_back(std::make_unique<StreamQuota::Place>());
-    return quota.Enter(peer, places.back().get());
+    slots.push_back(std::make_unique<StreamQuota::Slot>());
+    return quota.Enter(peer, slots.back().get());
   };
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(enter("greedy").ok());
   const Status refused = enter("greedy");
@@ -33,7 +33,7 @@ TEST(StreamQuotaTest, OnePeerAtItsLimitLeavesRoomForOthers) {
   EXPECT_EQ(full.code(), ErrorCode::kResourceExhausted);
   EXPECT_THAT(full.ToString(), AllOf(HasSubstr("5 streams of all peers"), HasSubstr("(--max_threads)")));
   EXPECT_EQ(quota.open(), 5u);
-  places.clear();
+  slots.clear();
   EXPECT_EQ(quota.open(), 0u);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(enter("greedy").ok());
 }
@@ -43,10 +43,10 @@ TEST(StreamQuotaTest, OpenStreamsOfAllClientsAreLimited) {
   RpcServiceOptions options;
   options.max_streams = 8;
   StreamQuota quota(RealRuntime(), options.open_streams());
-  std::vector<std::unique_ptr<StreamQuota::Place>> places;
+  std::vector<std::unique_ptr<StreamQuota::Slot>> slots;
   const auto enter = [&](const std::string& peer) {
-    places.push_back(std::make_unique<StreamQuota::Place>());
-    return quota.Enter(peer, places.back().get());
+    slots.push_back(std::make_unique<StreamQuota::Slot>());
+    return quota.Enter(peer, slots.back().get());
   };
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(enter("greedy").ok());
   EXPECT_THAT(enter("greedy").ToString(), HasSubstr("6 streams of greedy")) << "three quarters";
@@ -61,7 +61,7 @@ TEST(StreamQuotaTest, SingleCallsOfOnePeerLeaveRoomForOthers) {
   RpcServiceOptions options;
   options.threads = 16;
   StreamQuota quota(RealRuntime(), options.calls());
-  StreamQuota::Place one, two, three, other;
+  StreamQuota::Slot one, two, three, other;
   EXPECT_TRUE(quota.Enter("greedy", &one).ok());
   EXPECT_TRUE(quota.Enter("greedy", &two).ok());
   const Status refused = quota.Enter("greedy", &three);
@@ -71,33 +71,33 @@ TEST(StreamQuotaTest, SingleCallsOfOnePeerLeaveRoomForOthers) {
   EXPECT_TRUE(quota.Enter("modest", &other).ok());
 }
 
-// Greedy peers come one after the other, and each takes all places that it is given. Without TLS, a network of many hosts has many such peers.
+// Greedy peers come one after the other, and each takes all slots that it is given. Without TLS, a network of many hosts has many such peers.
 TEST(StreamQuotaTest, AnyNumberOfGreedyPeersLeavesAFewForTheNextOne) {
   constexpr size_t kInAll = 16384;
   StreamQuota quota(RealRuntime(), {.in_all = kInAll, .per_peer = kInAll * 3 / 4});
-  std::vector<std::unique_ptr<StreamQuota::Place>> places;
+  std::vector<std::unique_ptr<StreamQuota::Slot>> slots;
   const auto take = [&](const std::string& peer, size_t most) {
     for (size_t taken = 0;; ++taken) {
-      auto place = std::make_unique<StreamQuota::Place>();
-      if (taken == most || !quota.Enter(peer, place.get()).ok()) return taken;
-      places.push_back(std::move(place));
+      auto slot = std::make_unique<StreamQuota::Slot>();
+      if (taken == most || !quota.Enter(peer, slot.get()).ok()) return taken;
+      slots.push_back(std::move(slot));
     }
   };
   EXPECT_EQ(take("first", kInAll), kInAll * 3 / 4) << "all that --max_streams_per_peer gives";
   EXPECT_GE(take("second", kInAll), kInAll / 8);
   // Each peer tries as many streams as one connection may have.
-  for (int i = 0; i < 200; ++i) EXPECT_GE(take("greedy " + std::to_string(i), 1024), StreamQuota::kFew);
-  EXPECT_GE(take("late", kInAll), StreamQuota::kFew);
-  auto place = std::make_unique<StreamQuota::Place>();
-  const Status refused = quota.Enter("late", place.get());
+  for (int i = 0; i < 200; ++i) EXPECT_GE(take("greedy " + std::to_string(i), 1024), StreamQuota::kGuaranteedPerPeer);
+  EXPECT_GE(take("late", kInAll), StreamQuota::kGuaranteedPerPeer);
+  auto slot = std::make_unique<StreamQuota::Slot>();
+  const Status refused = quota.Enter("late", slot.get());
   EXPECT_EQ(refused.code(), ErrorCode::kResourceExhausted);
   EXPECT_THAT(refused.ToString(), AllOf(HasSubstr("4 streams of late are open"), HasSubstr("one peer may have 4")));
 }
 
-TEST(StreamQuotaTest, WhoHasManyAtWorkWaitsAndKeepsNobodyElseOut) {
+TEST(StreamQuotaTest, APeerWithManyAtWorkWaitsAndKeepsNoOtherOut) {
   StreamQuota quota(RealRuntime(), {.in_all = 9, .per_peer = 9, .work_per_peer = 2});
-  StreamQuota::Place one, two, three, four, other;
-  for (StreamQuota::Place* place : {&one, &two, &three, &four}) ASSERT_TRUE(quota.Enter("greedy", place).ok());
+  StreamQuota::Slot one, two, three, four, other;
+  for (StreamQuota::Slot* slot : {&one, &two, &three, &four}) ASSERT_TRUE(quota.Enter("greedy", slot).ok());
   ASSERT_TRUE(quota.Enter("modest", &other).ok());
   std::string resumed;
   EXPECT_TRUE(one.BeginWork([&] { resumed += '1'; }));
@@ -128,41 +128,41 @@ TEST(StreamQuotaTest, AnyNumberOfPeersAtWorkLeavesThreadsForTheNextOne) {
   const RpcServiceOptions options;
   StreamQuota quota(RealRuntime(), options.open_streams());
   const auto threads = static_cast<size_t>(options.threads);
-  std::vector<std::unique_ptr<StreamQuota::Place>> places;
-  std::vector<StreamQuota::Place*> at_work;
+  std::vector<std::unique_ptr<StreamQuota::Slot>> slots;
+  std::vector<StreamQuota::Slot*> at_work;
   size_t resumed = 0, waiting = 0;
   const auto begin = [&](const std::string& peer, size_t most) {
     size_t begun = 0;
     for (size_t i = 0; i < most; ++i) {
-      places.push_back(std::make_unique<StreamQuota::Place>());
-      StreamQuota::Place* const place = places.back().get();
-      EXPECT_TRUE(quota.Enter(peer, place).ok());
-      const bool at_once = place->BeginWork([&, place] {
+      slots.push_back(std::make_unique<StreamQuota::Slot>());
+      StreamQuota::Slot* const slot = slots.back().get();
+      EXPECT_TRUE(quota.Enter(peer, slot).ok());
+      const bool at_once = slot->BeginWork([&, slot] {
         ++resumed;
-        at_work.push_back(place);
+        at_work.push_back(slot);
       });
-      if (at_once) at_work.push_back(place);
+      if (at_once) at_work.push_back(slot);
       ++(at_once ? begun : waiting);
     }
     return begun;
   };
   EXPECT_GE(begin("greedy", 1024), threads * 2 / 3) << "one alone has most of them";
-  for (int i = 0; i < 4; ++i) EXPECT_GE(begin("greedy " + std::to_string(i), 400), StreamQuota::kFew);
-  EXPECT_EQ(begin("late", StreamQuota::kFew), StreamQuota::kFew);
+  for (int i = 0; i < 4; ++i) EXPECT_GE(begin("greedy " + std::to_string(i), 400), StreamQuota::kGuaranteedPerPeer);
+  EXPECT_EQ(begin("late", StreamQuota::kGuaranteedPerPeer), StreamQuota::kGuaranteedPerPeer);
   // Streams have all threads except one, and except one in sixteen.
   EXPECT_LE(at_work.size(), threads - threads / 16 - 1);
-  // Every waiting request is resumed in the end, although a peer's only request at work may end while the others have all other places.
+  // Every waiting request is resumed in the end, although a peer's only request at work may end while the others have all other slots.
   EXPECT_GT(waiting, 0u);
   const auto end_all = [&] {
     while (!at_work.empty()) {
-      StreamQuota::Place* const place = at_work.back();
+      StreamQuota::Slot* const slot = at_work.back();
       at_work.pop_back();
-      place->EndWork();
+      slot->EndWork();
     }
   };
   end_all();
   EXPECT_EQ(resumed, waiting);
-  EXPECT_GE(begin("again", 1024), threads * 2 / 3) << "every place was given back";
+  EXPECT_GE(begin("again", 1024), threads * 2 / 3) << "every slot was given back";
   end_all();
 }
 

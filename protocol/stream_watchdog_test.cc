@@ -10,7 +10,7 @@
 namespace deut {
 namespace {
 
-TEST(StreamWatchdogTest, CancelsOnceWhoWaitsTooLong) {
+TEST(StreamWatchdogTest, CancelsAStreamThatWaitsTooLongOnce) {
   Runtime& runtime = RealRuntime();
   StreamWatchdog watchdog(runtime, milliseconds(40));
   Event cancelled;

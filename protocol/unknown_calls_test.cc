@@ -66,7 +66,7 @@ TEST_F(UnknownCallsTest, TheAnswerNamesTheMethod) {
   }
 }
 
-TEST_F(UnknownCallsTest, OfALongNameTheAnswerShowsTheBeginning) {
+TEST_F(UnknownCallsTest, TheAnswerShowsTheBeginningOfALongName) {
   grpc::GenericStub stub(peer_->NewChannel(RpcTraffic::kShort));
   const grpc::Status answer = Call(stub, "/" + std::string(4000, 'x'), 1)[0];
   EXPECT_EQ(answer.error_code(), grpc::StatusCode::UNIMPLEMENTED);

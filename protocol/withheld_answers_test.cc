@@ -44,7 +44,7 @@ class WithheldAnswersTest : public ::testing::Test {
   size_t bytes_ = 0;
 };
 
-TEST_F(WithheldAnswersTest, AreGivenUpToWhatIsDurableTheFirstPositionFirst) {
+TEST_F(WithheldAnswersTest, AreReleasedInPositionOrderBelowTheDurablePosition) {
   for (const uint64_t at : {30, 10, 20, 40, 20}) Add(at, at);
   EXPECT_EQ(waiting_.bytes(), 500u);
   EXPECT_EQ(waiting_.first(), Lsn(10));
@@ -60,7 +60,7 @@ TEST_F(WithheldAnswersTest, AreGivenUpToWhatIsDurableTheFirstPositionFirst) {
   EXPECT_EQ(waiting_.bytes(), 0u);
 }
 
-TEST_F(WithheldAnswersTest, WhoseTimeIsUpIsTold) {
+TEST_F(WithheldAnswersTest, AnswersWhoseDeadlineHasPassedAreReleased) {
   Add(1, 10, seconds(3));
   Add(2, 20, seconds(1));
   Add(3, 30, seconds(2), /*wrote=*/false);

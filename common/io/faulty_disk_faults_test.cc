@@ -44,7 +44,7 @@ TEST(FaultyDiskFaults, AFailedWriteLeavesAnyPart) {
   EXPECT_EQ(outcomes, (std::set<std::string>{Sectors("aa"), Sectors("ab"), Sectors("ba"), Sectors("bb")}));
 }
 
-TEST(FaultyDiskFaults, FaultsStrikeWhatTheyMatch) {
+TEST(FaultyDiskFaults, FaultsHitMatchingOperations) {
   FaultyDisk disk(RealRuntime(), 1);
   auto storage = disk.Mount();
   auto log = Open(*storage, "log-1", kCreate), other = Open(*storage, "other", kCreate);

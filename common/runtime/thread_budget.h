@@ -31,8 +31,8 @@ struct ThreadBudget {
 // Threads that a process needs beside those for requests: its own, gRPC's, and kernel threads that count as the process's.
 constexpr uint64_t kThreadReserve = 64;
 
-// Returns how many of `wanted` threads for requests fit. INVALID_ARGUMENT if fewer than `min_threads` fit; the message states the need, the limit and the
-// settings to change.
+// Returns how many of `wanted` threads for requests fit. INVALID_ARGUMENT if fewer than `min_threads` fit; the message states the need, the limit and
+// the settings to change.
 Result<ThreadBudget> PlanThreads(const ThreadLimit& limit, int wanted, int min_threads);
 
 }  // namespace deut

@@ -71,8 +71,8 @@ struct FlightCount {
   uint64_t in_flight() const { return begun - ended; }
 };
 
-// Returns this process's slot of the name, and takes a free one for a new name. Ends the process if there are more than FlightBoard::kSlots names, or the
-// file cannot be mapped.
+// Returns this process's slot of the name, and takes a free one for a new name. Ends the process if there are more than FlightBoard::kSlots names, or
+// the file cannot be mapped.
 FlightSlot& FindOrAddFlightSlot(std::string_view name);
 
 // Returns the counts of this process, in no order. While activities go on, each count is right for some moment of the

@@ -38,7 +38,7 @@ class RawSocketTest : public ::testing::Test {
   Address address_;
 };
 
-TEST_F(RawSocketTest, WhatIsSentArrives) {
+TEST_F(RawSocketTest, SentBytesArrive) {
   const Descriptor client = ConnectRaw(address_);
   ASSERT_TRUE(client.valid());
   const Descriptor server = Accept();
