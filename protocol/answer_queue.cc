@@ -10,8 +10,8 @@ AnswerQueue::Entered AnswerQueue::Enter(size_t n) {
   DEUT_CHECK(n != 0 && n <= max_requests_);
   MutexLock lock(mutex_);
   if (closed_) return Entered::kClosed;
-  if (in_ + n <= max_requests_) {
-    in_ += n;
+  if (outstanding_ + n <= max_requests_) {
+    outstanding_ += n;
     submitting_ = true;
     return Entered::kYes;
   }
@@ -19,7 +19,7 @@ AnswerQueue::Entered AnswerQueue::Enter(size_t n) {
   // Either another thread writes, or the component has all requests in the queue and Answered will write. FinishWriting
   // follows in both cases.
   parked_ = true;
-  wanted_ = n;
+  awaited_room_ = n;
   return Entered::kParked;
 }
 
@@ -37,11 +37,11 @@ bool AnswerQueue::Drained() {
   MutexLock lock(mutex_);
   if (closed_ || (!writing_ && ready_.empty())) return true;
   parked_ = true;
-  wanted_ = 0;
+  awaited_room_ = 0;
   return false;
 }
 
-void AnswerQueue::TakeLocked(std::vector<DataRequest*>* answered) {
+void AnswerQueue::StartWritingLocked(std::vector<DataRequest*>* answered) {
   writing_ = true;
   answered->clear();
   answered->swap(ready_);
@@ -51,20 +51,20 @@ void AnswerQueue::TakeLocked(std::vector<DataRequest*>* answered) {
 bool AnswerQueue::StartWriting(std::vector<DataRequest*>* answered) {
   MutexLock lock(mutex_);
   if (closed_ || writing_ || ready_.empty()) return false;
-  TakeLocked(answered);
+  StartWritingLocked(answered);
   return true;
 }
 
 bool AnswerQueue::FinishWriting(size_t written) {
   MutexLock lock(mutex_);
-  DEUT_CHECK(writing_ && written <= in_);
+  DEUT_CHECK(writing_ && written <= outstanding_);
   writing_ = false;
-  in_ -= written;
+  outstanding_ -= written;
   return UnparkLocked();
 }
 
 bool AnswerQueue::UnparkLocked() {
-  const bool there = closed_ || (wanted_ == 0 ? ready_.empty() : in_ + wanted_ <= max_requests_);
+  const bool there = closed_ || (awaited_room_ == 0 ? ready_.empty() : outstanding_ + awaited_room_ <= max_requests_);
   return there && std::exchange(parked_, false);
 }
 

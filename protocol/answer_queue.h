@@ -51,23 +51,23 @@ class AnswerQueue {
   // From now on no answer is written, and ready answers are dropped. True: as for FinishWriting.
   bool Close();
 
-  // The component has answered. True: the caller has the role, as from StartWriting. `taken` runs under the lock before
+  // The component has answered. True: the caller has the role, as from StartWriting. `on_role` runs under the lock before
   // that. The request's stream certainly still exists then, because another thread needs the lock before it can write
   // the request.
-  template <typename Taken>
-  bool Answered(DataRequest* request, std::vector<DataRequest*>* answered, const Taken& taken) {
+  template <typename OnRole>
+  bool Answered(DataRequest* request, std::vector<DataRequest*>* answered, const OnRole& on_role) {
     MutexLock lock(mutex_);
     if (closed_) return false;
     ready_.push_back(request);
     ready_bytes_ += request->answer.bytes().size();
     if (writing_ || submitting_) return false;
-    TakeLocked(answered);
-    taken();
+    StartWritingLocked(answered);
+    on_role();
     return true;
   }
 
  private:
-  void TakeLocked(std::vector<DataRequest*>* answered) DEUT_REQUIRES(mutex_);
+  void StartWritingLocked(std::vector<DataRequest*>* answered) DEUT_REQUIRES(mutex_);
   // Ends the parking if the handler's condition holds.
   bool UnparkLocked() DEUT_REQUIRES(mutex_);
 
@@ -76,11 +76,11 @@ class AnswerQueue {
   bool closed_ DEUT_GUARDED_BY(mutex_) = false;
   bool writing_ DEUT_GUARDED_BY(mutex_) = false;
   bool submitting_ DEUT_GUARDED_BY(mutex_) = false;  // the handler is in Submit and looks for answers afterwards
-  size_t in_ DEUT_GUARDED_BY(mutex_) = 0;
+  size_t outstanding_ DEUT_GUARDED_BY(mutex_) = 0;
   size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
   std::vector<DataRequest*> ready_ DEUT_GUARDED_BY(mutex_);
   bool parked_ DEUT_GUARDED_BY(mutex_) = false;
-  size_t wanted_ DEUT_GUARDED_BY(mutex_) =
+  size_t awaited_room_ DEUT_GUARDED_BY(mutex_) =
       0;  // room that the parked handler waits for; 0: it waits until no answer is left to write
 };
 

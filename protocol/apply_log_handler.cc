@@ -17,7 +17,7 @@ ApplyLogHandler::ApplyLogHandler(const DataComponentHost& host, const Request& r
     : RpcCall(host.runtime, host.executor, host.writes),
       host_(host),
       request_(request),
-      patience_(host.writes.limit()),
+      component_time_limit_(host.writes.limit()),
       mutex_(host.runtime),
       hang_up_watch_(host.writes, [this] { context().TryCancel(); }) {}
 
@@ -72,7 +72,7 @@ Status ApplyLogHandler::Forward() {
     return DEUT_ERROR(kInvalidArgument, "request: a log stream that is open takes batches only");
   DEUT_RETURN_IF_ERROR(FromWire(incoming().mutable_batch(), &batch_));
   if (batch_.entries.size() >= kLargeBatch) executor().BeforeBlocking();
-  return log_->Send(batch_, runtime_.Now() + patience_);
+  return log_->Send(batch_, runtime_.Now() + component_time_limit_);
 }
 
 void ApplyLogHandler::Finish(const Status& reason) {
@@ -107,7 +107,7 @@ bool ApplyLogHandler::NextLocked(wire::ApplyLogAnswer* answer) {
     ack_.reset();
     return true;
   }
-  if (!closed_ || std::exchange(told_closed_, true)) return false;
+  if (!closed_ || std::exchange(reason_written_, true)) return false;
   ToWire(*closed_, answer->mutable_closed());
   return true;
 }
@@ -126,7 +126,7 @@ void ApplyLogHandler::WriteOver() {
   MutexLock lock(mutex_);
   writing_ = false;
   // After the reason is written, the peer must hang up, and the pending read then sees it. The watch bounds that time.
-  if (told_closed_) hang_up_watch_.Start();
+  if (reason_written_) hang_up_watch_.Start();
   written_.NotifyAll(runtime_);
 }
 

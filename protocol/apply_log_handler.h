@@ -71,7 +71,7 @@ class ApplyLogHandler final : public RpcCall<wire::ApplyLogAnswer, wire::ApplyLo
   const DataComponentHost& host_;
   const Request& request_;
   StreamQuota::Slot quota_slot_;
-  const Duration patience_;  // the longest time that the component may take for a batch
+  const Duration component_time_limit_;  // the longest time that the component may take for a batch
   std::unique_ptr<ApplyLogStream> log_;
   LogBatch batch_;
 
@@ -82,7 +82,7 @@ class ApplyLogHandler final : public RpcCall<wire::ApplyLogAnswer, wire::ApplyLo
   CondVar written_;                                       // signalled when writing_ becomes false
   std::optional<ApplyAck> ack_ DEUT_GUARDED_BY(mutex_);   // waits to be written
   std::optional<Status> closed_ DEUT_GUARDED_BY(mutex_);  // the first reason is kept
-  bool told_closed_ DEUT_GUARDED_BY(mutex_) = false;      // the reason is written, or being written
+  bool reason_written_ DEUT_GUARDED_BY(mutex_) = false;   // the reason is written, or being written
   StreamWatchdog::Watch hang_up_watch_;                   // runs once the peer has been told the reason
 };
 

@@ -134,7 +134,7 @@ TEST_F(DaemonTlsTest, APairThatDoesNotBelongTogetherIsRefusedAndTheOldOneStays) 
   Start();
   Write("cert.pem", authority_.Issue("dcd2", {}).cert_pem);
   EXPECT_THAT(tls_->Reload().ToString(), HasSubstr("is not the key of --tls_cert"));
-  const MonotonicTime until = RealRuntime().Now() + TlsKeys::kTakenUpWithin;
+  const MonotonicTime until = RealRuntime().Now() + TlsKeys::kEffectiveWithin;
   while (RealRuntime().Now() < until) {
     ASSERT_TRUE(Call(authority_.Identity("tcd", {}, {"dcd"})).ok());
   }

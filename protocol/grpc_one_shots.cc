@@ -67,7 +67,7 @@ GrpcOneShots::~GrpcOneShots() {
 bool GrpcOneShots::Ready() {
   if (up_.load(std::memory_order_acquire)) return true;
   uint32_t wanted = wanted_.load(std::memory_order_seq_cst);
-  if (wanted % 2 == 0 && !unknown_.load(std::memory_order_relaxed) &&
+  if (wanted % 2 == 0 && !not_supported_.load(std::memory_order_relaxed) &&
       wanted_.compare_exchange_strong(wanted, wanted + 1, std::memory_order_seq_cst)) {
     runtime_.WakeAll(wanted_);
   }
@@ -189,7 +189,7 @@ void GrpcOneShots::Run() {
       continue;
     }
     const Status end = RunStream();
-    if (end == ErrorCode::kVersionMismatch) unknown_.store(true, std::memory_order_relaxed);
+    if (end == ErrorCode::kVersionMismatch) not_supported_.store(true, std::memory_order_relaxed);
     // From here on a caller can ask for the next attempt.
     wanted_.fetch_add(1, std::memory_order_seq_cst);
   }

@@ -93,7 +93,7 @@ class GrpcOneShots final : public OneShotChannel {
   const std::unique_ptr<wire::TransactionService::Stub> stub_;
   OneShotMultiplexer multiplexer_;
   std::atomic<bool> up_{false};  // a copy of the multiplexer's state, readable without its lock
-  std::atomic<bool> unknown_{false};
+  std::atomic<bool> not_supported_{false};
   std::atomic<uint64_t> not_before_{0};
   AdaptiveSpin spin_;  // shared by the threads that wait for answers
   RpcEventLoop& loop_;

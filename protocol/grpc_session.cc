@@ -36,7 +36,7 @@ Status GrpcSession::Open(wire::TransactionService::Stub& stub, Deadline deadline
                             grpc::CompletionQueue* queue) { return stub.PrepareAsyncSession(context, queue); },
                     deadline));
   NewRequest()->mutable_open()->set_protocol_version(kProtocolVersion);
-  DEUT_RETURN_IF_ERROR(Call({}, nullptr, Lost::kNothing, deadline));
+  DEUT_RETURN_IF_ERROR(Call({}, nullptr, LostAnswer::kNotCommitted, deadline));
   not_before_ = Timestamp(answer_.not_before());
   return CheckProtocolVersion(peer_->name(), answer_.protocol_version());
 }
@@ -46,17 +46,17 @@ wire::SessionRequest* GrpcSession::NewRequest() {
   return request_.add_requests();
 }
 
-Status GrpcSession::Fail(Status status, Lost lost) {
+Status GrpcSession::Fail(Status status, LostAnswer lost) {
   // Here only the connection, or the wait for it, can have failed. Every other error arrives as an answer.
   const bool nothing_run = !stream_.open() && stream_.nothing_run();
-  if (lost == Lost::kPerhapsCommitted && !nothing_run) {
+  if (lost == LostAnswer::kPerhapsCommitted && !nothing_run) {
     status = DEUT_ERROR(kOutcomeUnknown, "the answer to the commit is lost: ", status.ToString());
   }
   stream_.Abandon(status);
   return status;
 }
 
-Status GrpcSession::Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
+Status GrpcSession::Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, LostAnswer lost,
                          Deadline deadline) {
   DEUT_RETURN_IF_ERROR(Send(deadline));
   return Receive(operations, results, lost, deadline);
@@ -68,11 +68,11 @@ Status GrpcSession::Send(Deadline deadline) {
   }
   request_.mutable_requests(0)->set_timeout_us(TimeoutToWire(runtime_, deadline));
   Status sent = stream_.Write(request_, AnswerBy(deadline));
-  return sent.ok() ? sent : Fail(std::move(sent), Lost::kNothing);
+  return sent.ok() ? sent : Fail(std::move(sent), LostAnswer::kNotCommitted);
 }
 
-Status GrpcSession::Receive(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
-                            Deadline deadline) {
+Status GrpcSession::Receive(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                            LostAnswer lost, Deadline deadline) {
   const Deadline wait = AnswerBy(deadline);
   size_t taken = 0;
   do {
@@ -83,7 +83,7 @@ Status GrpcSession::Receive(absl::Span<const Operation> operations, std::vector<
       if (!read.ok()) return Fail(std::move(read), lost);
     }
     answer_.Swap(answers_.mutable_answers(next_answer_++));
-    Status valid = TakeResults(operations, &taken, results);
+    Status valid = MoveResults(operations, &taken, results);
     if (!valid.ok()) return Fail(std::move(valid), lost);
   } while (answer_.more());
   Status status = FromWire(answer_.status());
@@ -93,7 +93,7 @@ Status GrpcSession::Receive(absl::Span<const Operation> operations, std::vector<
 }
 
 bool GrpcSession::SendPipelined(absl::Span<const Operation> operations, Deadline deadline) {
-  if (!ahead_.empty() || operations.empty() || operations.size() > size_t{kMaxOperationsPerCall}) return false;
+  if (!pipelined_.empty() || operations.empty() || operations.size() > size_t{kMaxOperationsPerCall}) return false;
   wire::Execute* execute = NewRequest()->mutable_execute();
   size_t bytes = 0;
   for (const Operation& operation : operations) {
@@ -103,19 +103,19 @@ bool GrpcSession::SendPipelined(absl::Span<const Operation> operations, Deadline
     wrote_ = wrote_ || Writes(operation.kind);
   }
   if (!Send(deadline).ok()) return false;  // the session is closed, and the next call on it says so
-  ahead_ = operations;
+  pipelined_ = operations;
   return true;
 }
 
 Status GrpcSession::AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) {
   results->clear();
-  const absl::Span<const Operation> operations = std::exchange(ahead_, {});
-  Status status = Receive(operations, results, Lost::kNothing, deadline);
+  const absl::Span<const Operation> operations = std::exchange(pipelined_, {});
+  Status status = Receive(operations, results, LostAnswer::kNotCommitted, deadline);
   FillUp(operations.size(), results);
   return status;
 }
 
-Status GrpcSession::TakeResults(absl::Span<const Operation> operations, size_t* taken,
+Status GrpcSession::MoveResults(absl::Span<const Operation> operations, size_t* taken,
                                 std::vector<OperationResult>* results) {
   for (wire::OperationResult& result : *answer_.mutable_results()) {
     if (*taken == operations.size()) {
@@ -131,7 +131,7 @@ Status GrpcSession::TakeResults(absl::Span<const Operation> operations, size_t* 
 Result<Timestamp> GrpcSession::Begin(const TransactionOptions& options, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
   ToWire(options, NewRequest()->mutable_begin());
-  DEUT_RETURN_IF_ERROR(Call({}, nullptr, Lost::kNothing, deadline));
+  DEUT_RETURN_IF_ERROR(Call({}, nullptr, LostAnswer::kNotCommitted, deadline));
   wrote_ = false;
   if (options.isolation != Isolation::kSnapshot) not_before_ = Timestamp(answer_.timestamp());
   return Timestamp(answer_.timestamp());
@@ -145,11 +145,11 @@ Status GrpcSession::ExecuteSome(absl::Span<const Operation> operations, std::vec
     wrote_ = wrote_ || Writes(operation.kind);
   }
   const size_t before = results->size();
-  DEUT_RETURN_IF_ERROR(Call(operations, results, Lost::kNothing, deadline));
+  DEUT_RETURN_IF_ERROR(Call(operations, results, LostAnswer::kNotCommitted, deadline));
   if (results->size() - before == operations.size()) return Status::Ok();
   return Fail(DEUT_ERROR(kCorruption, peer_->name(), " answers with ", results->size() - before, " results to ",
                          operations.size(), " operations"),
-              Lost::kNothing);
+              LostAnswer::kNotCommitted);
 }
 
 Status GrpcSession::Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
@@ -175,16 +175,16 @@ Status GrpcSession::Execute(absl::Span<const Operation> operations, std::vector<
   return status;
 }
 
-Result<CommitAnswer> GrpcSession::TakeCommit(const Status& status) {
+Result<CommitAnswer> GrpcSession::ReadCommitAnswer(const Status& status) {
   if (!status.ok()) return status;
   return CommitAnswer{.timestamp = Timestamp(answer_.timestamp()), .commit_lsn = Lsn(answer_.commit_lsn())};
 }
 
 Result<CommitAnswer> GrpcSession::Commit(Deadline deadline) {
   NewRequest()->mutable_commit();
-  const Status status = Call({}, nullptr, wrote_ ? Lost::kPerhapsCommitted : Lost::kNothing, deadline);
+  const Status status = Call({}, nullptr, wrote_ ? LostAnswer::kPerhapsCommitted : LostAnswer::kNotCommitted, deadline);
   if (status.ok()) wrote_ = false;
-  return TakeCommit(status);
+  return ReadCommitAnswer(status);
 }
 
 Status GrpcSession::Abort() {
@@ -192,7 +192,7 @@ Status GrpcSession::Abort() {
   // The TC's abort waits for nothing, so a TC that does not answer soon is dead or overloaded. Without an answer the
   // client closes the session. The TC aborts a transaction whose client is gone, or has been idle for its idle
   // time-out.
-  return Call({}, nullptr, Lost::kNothing, runtime_.Now() + kAbortWait);
+  return Call({}, nullptr, LostAnswer::kNotCommitted, runtime_.Now() + kAbortWait);
 }
 
 Result<CommitAnswer> GrpcSession::ExecuteOneShot(const TransactionOptions& options,
@@ -215,10 +215,11 @@ Result<CommitAnswer> GrpcSession::ExecuteOneShot(const TransactionOptions& optio
   wire::OneShot* one_shot = NewRequest()->mutable_one_shot();
   ToWire(options, one_shot->mutable_begin());
   for (const Operation& operation : operations) ToWire(operation, one_shot->add_operations());
-  const Status status = Call(operations, results, writes ? Lost::kPerhapsCommitted : Lost::kNothing, deadline);
+  const Status status =
+      Call(operations, results, writes ? LostAnswer::kPerhapsCommitted : LostAnswer::kNotCommitted, deadline);
   if (status.ok() && options.isolation != Isolation::kSnapshot) not_before_ = Timestamp(answer_.timestamp());
   FillUp(operations.size(), results);
-  return TakeCommit(status);
+  return ReadCommitAnswer(status);
 }
 
 }  // namespace deut

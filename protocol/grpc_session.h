@@ -44,34 +44,34 @@ class GrpcSession final : public TransactionSession {
 
  private:
   // The meaning of a missing answer to the caller. kPerhapsCommitted: the status becomes OUTCOME_UNKNOWN.
-  enum class Lost : uint8_t { kNothing, kPerhapsCommitted };
+  enum class LostAnswer : uint8_t { kNotCommitted, kPerhapsCommitted };
 
   // Returns the empty request of the next call.
   wire::SessionRequest* NewRequest();
   // Sends the request and waits for its answer. Appends the results to `results`, checked against `operations`. Returns
   // the answer's own status, or how the call failed.
-  Status Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
+  Status Call(absl::Span<const Operation> operations, std::vector<OperationResult>* results, LostAnswer lost,
               Deadline deadline);
   // The two halves of Call.
   Status Send(Deadline deadline);
-  Status Receive(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Lost lost,
+  Status Receive(absl::Span<const Operation> operations, std::vector<OperationResult>* results, LostAnswer lost,
                  Deadline deadline);
-  Status TakeResults(absl::Span<const Operation> operations, size_t* taken, std::vector<OperationResult>* results);
+  Status MoveResults(absl::Span<const Operation> operations, size_t* taken, std::vector<OperationResult>* results);
   Status ExecuteSome(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline deadline);
-  Result<CommitAnswer> TakeCommit(const Status& status);
+  Result<CommitAnswer> ReadCommitAnswer(const Status& status);
   // Closes the session, and returns the status for the caller.
-  Status Fail(Status status, Lost lost);
+  Status Fail(Status status, LostAnswer lost);
 
   Runtime& runtime_;
   const std::shared_ptr<const RpcPeer> peer_;
   RpcStream<wire::SessionRequests, wire::SessionAnswers> stream_;
   wire::SessionRequests request_;
   wire::SessionAnswers answers_;
-  int next_answer_ = 0;                // the first answer of answers_ that is not taken yet
-  wire::SessionAnswer answer_;         // the last answer of the call
-  Timestamp not_before_;               // as the TC said at the opening, or the timestamp of a later transaction
-  absl::Span<const Operation> ahead_;  // sent, but their answer is not taken yet
-  bool wrote_ = false;                 // since the last begin or commit, an operation that writes has been sent
+  int next_answer_ = 0;                    // the first answer of answers_ that is not taken yet
+  wire::SessionAnswer answer_;             // the last answer of the call
+  Timestamp not_before_;                   // as the TC said at the opening, or the timestamp of a later transaction
+  absl::Span<const Operation> pipelined_;  // sent, but their answer is not taken yet
+  bool wrote_ = false;                     // since the last begin or commit, an operation that writes has been sent
 };
 
 }  // namespace deut

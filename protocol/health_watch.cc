@@ -7,8 +7,8 @@
 namespace deut {
 
 HealthWatch::HealthWatch(Runtime& runtime, std::string name, std::function<Status(Deadline)> ready,
-                         std::function<void(bool)> tell)
-    : runtime_(runtime), name_(std::move(name)), ready_(std::move(ready)), tell_(std::move(tell)) {
+                         std::function<void(bool)> report)
+    : runtime_(runtime), name_(std::move(name)), ready_(std::move(ready)), report_(std::move(report)) {
   thread_ = runtime.StartThread("health", [this] { Run(); });
 }
 
@@ -25,7 +25,7 @@ void HealthWatch::Run() {
     const Status status = ready_(next);
     if (status.ok() != serving) {
       serving = status.ok();
-      tell_(serving);
+      report_(serving);
       if (serving) {
         LogInfo(name_, " serves");
       } else {

@@ -1,9 +1,9 @@
 // HealthWatch: asks a daemon periodically whether it serves, and reports its health whenever that changes.
 //
-// States: not serving (at the start) <-> serving. Each change is reported with `tell`, and logged with its reason. A
+// States: not serving (at the start) <-> serving. Each change is reported with `report`, and logged with its reason. A
 // daemon that does not serve yet is no change: it logs by itself that it is starting.
 // `ready` gets a deadline. It may wait until it can answer OK, or answer at once. One question begins every kPeriod.
-// Thread-safety: `ready` and `tell` run on the object's own thread, until the destructor has returned.
+// Thread-safety: `ready` and `report` run on the object's own thread, until the destructor has returned.
 #ifndef PROTOCOL_HEALTH_WATCH_H_
 #define PROTOCOL_HEALTH_WATCH_H_
 
@@ -24,7 +24,7 @@ class HealthWatch {
   static constexpr Duration kPeriod = milliseconds(200);
 
   HealthWatch(Runtime& runtime, std::string name, std::function<Status(Deadline)> ready,
-              std::function<void(bool)> tell);
+              std::function<void(bool)> report);
   ~HealthWatch();
   HealthWatch(const HealthWatch&) = delete;
   HealthWatch& operator=(const HealthWatch&) = delete;
@@ -35,7 +35,7 @@ class HealthWatch {
   Runtime& runtime_;
   const std::string name_;
   const std::function<Status(Deadline)> ready_;
-  const std::function<void(bool)> tell_;
+  const std::function<void(bool)> report_;
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;  // the last member, because it uses the others
 };

@@ -122,14 +122,14 @@ class RpcStream final : public RpcStreamBase {
     stream_ = prepare(&context_, loop_.queue());
     open_ = true;
     stream_->StartCall(Begin(kStart));
-    return Judge(Await(kStart, deadline), "connecting");
+    return EndOnFailure(Await(kStart, deadline), "connecting");
   }
 
   // An error means that the message was not sent. (OK does not mean that it will arrive.)
   Status Write(const Out& message, Deadline deadline) {
     if (!open_) return status_;
     const Outcome before = Await(kWrite, deadline);
-    if (before != Outcome::kDone) return Judge(before, "sending");
+    if (before != Outcome::kDone) return EndOnFailure(before, "sending");
     stream_->Write(message, Begin(kWrite));
     return Status::Ok();
   }
@@ -139,7 +139,7 @@ class RpcStream final : public RpcStreamBase {
   Status WriteUnlessEnded(const Out& message, Deadline deadline) {
     if (!open_) return status_;
     const Outcome before = Await(kWrite, deadline);
-    if (before == Outcome::kTimeout) return Judge(before, "sending");
+    if (before == Outcome::kTimeout) return EndOnFailure(before, "sending");
     if (before == Outcome::kFailed) return Status::Ok();
     stream_->Write(message, Begin(kWrite));
     return Status::Ok();
@@ -168,7 +168,7 @@ class RpcStream final : public RpcStreamBase {
   }
 
  private:
-  Status Judge(Outcome outcome, const char* what) {
+  Status EndOnFailure(Outcome outcome, const char* what) {
     if (outcome == Outcome::kDone) return Status::Ok();
     if (outcome == Outcome::kTimeout) {
       Abandon(TimedOut(what));

@@ -18,7 +18,7 @@ ScanHandler::ScanHandler(const DataComponentHost& host, const Request& request)
     : RpcCall(host.runtime, host.executor, host.writes),
       host_(host),
       request_(request),
-      patience_(host.writes.limit()) {}
+      component_time_limit_(host.writes.limit()) {}
 
 void ScanHandler::OnAccepted() {
   RequestNextCall(host_, request_);
@@ -63,15 +63,15 @@ bool ScanHandler::ApplyGrant() {
     return false;
   }
   bound_ = request.grant().bound();
-  const uint64_t room = std::numeric_limits<uint64_t>::max() - credit_;
-  credit_ += std::min(request.grant().bytes(), room);
+  const uint64_t room = std::numeric_limits<uint64_t>::max() - granted_bytes_left_;
+  granted_bytes_left_ += std::min(request.grant().bytes(), room);
   return UseGrant();
 }
 
 bool ScanHandler::UseGrant() {
   // A grant may have bytes left when everything up to its bound has been read.
-  while (credit_ != 0 && !GrantReached()) {
-    const Status status = scan_->Next(&batch_, runtime_.Now() + patience_);
+  while (granted_bytes_left_ != 0 && !GrantReached()) {
+    const Status status = scan_->Next(&batch_, runtime_.Now() + component_time_limit_);
     if (!status.ok()) {
       WriteStatus(status);
       return false;
@@ -79,7 +79,7 @@ bool ScanHandler::UseGrant() {
     answer_.Clear();
     ToWire(batch_, &answer_);
     if (!Write(answer_) || batch_.complete) return false;
-    credit_ -= std::min<uint64_t>(credit_, batch_.records.bytes().size());
+    granted_bytes_left_ -= std::min<uint64_t>(granted_bytes_left_, batch_.records.bytes().size());
     // A batch that brings nothing new means that the component can go no further under this grant.
     const bool nothing_new = batch_.records.empty() && batch_.covered == covered_;
     covered_ = std::move(batch_.covered);

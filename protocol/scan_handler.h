@@ -46,13 +46,13 @@ class ScanHandler final : public RpcCall<wire::ScanAnswer, wire::ScanRequest> {
   const DataComponentHost& host_;
   const Request& request_;
   StreamQuota::Slot quota_slot_;
-  const Duration patience_;  // the longest time that the component may take for one batch
+  const Duration component_time_limit_;  // the longest time that the component may take for one batch
   std::unique_ptr<ScanStream> scan_;
   ScanSpec spec_;
   ScanBatch batch_;
-  std::string bound_;    // the furthest bound granted
-  std::string covered_;  // by the batches so far; empty before the first
-  uint64_t credit_ = 0;  // bytes granted and not used yet
+  std::string bound_;                // the furthest bound granted
+  std::string covered_;              // by the batches so far; empty before the first
+  uint64_t granted_bytes_left_ = 0;  // bytes granted and not used yet
   wire::ScanAnswer answer_;
 };
 

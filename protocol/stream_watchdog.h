@@ -36,7 +36,7 @@ class StreamWatchdog {
    public:
     // `cancel` returns whether it has cancelled. A `cancel` that returns void always has.
     template <typename Cancel>
-    Watch(StreamWatchdog& watchdog, Cancel cancel) : watchdog_(watchdog), cancel_(Telling(std::move(cancel))) {
+    Watch(StreamWatchdog& watchdog, Cancel cancel) : watchdog_(watchdog), cancel_(ReturningBool(std::move(cancel))) {
       Enter();
     }
     ~Watch();
@@ -50,7 +50,7 @@ class StreamWatchdog {
    private:
     friend class StreamWatchdog;
     template <typename Cancel>
-    static std::function<bool()> Telling(Cancel cancel) {
+    static std::function<bool()> ReturningBool(Cancel cancel) {
       if constexpr (std::is_void_v<std::invoke_result_t<Cancel&>>) {
         return [cancel = std::move(cancel)]() mutable {
           cancel();

@@ -1,5 +1,5 @@
 // TlsKeys: certificate, key and authority of this process for gRPC's credentials, and their replacement while it runs.
-// Handshakes that begin later than kTakenUpWithin after a replacement use the new ones. Open connections stay as they
+// Handshakes that begin later than kEffectiveWithin after a replacement use the new ones. Open connections stay as they
 // are. (DaemonTls checks the files first: it refuses wrong ones, and the old ones stay.)
 //
 // How: gRPC 1.51 replaces certificates only for credentials that read files. It reads once a second, first the
@@ -28,7 +28,7 @@ namespace deut {
 
 class TlsKeys {
  public:
-  static constexpr Duration kTakenUpWithin = seconds(2);
+  static constexpr Duration kEffectiveWithin = seconds(2);
 
   // IO_ERROR if the system has no in-memory files, or /proc is not mounted.
   static Result<std::shared_ptr<TlsKeys>> Create(Runtime& runtime, std::shared_ptr<const TlsIdentity> identity);

@@ -73,7 +73,7 @@ TEST_F(TlsKeysTest, AnExchangeThatFailsHalfwayChangesNothing) {
   }
   // gRPC may have lacked a descriptor, too, and reads again within a second.
   ASSERT_TRUE(testing::Eventually([&] { return Serves(loopback, client_before_); }));
-  const MonotonicTime until = RealRuntime().Now() + TlsKeys::kTakenUpWithin;
+  const MonotonicTime until = RealRuntime().Now() + TlsKeys::kEffectiveWithin;
   while (RealRuntime().Now() < until) {
     ASSERT_FALSE(Serves(loopback, client_after_));
     ASSERT_TRUE(Serves(loopback, client_before_)) << "the authority was exchanged without the certificate";
