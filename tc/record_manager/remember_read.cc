@@ -2,8 +2,8 @@
 
 namespace deut::tc::remember_read {
 
-RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
-                                    std::string_view key, Timestamp reader) {
+RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash,
+                                    TableId table, std::string_view key, Timestamp reader) {
   RecordTable& records = engine.records;
   // The round comes first. After it the floor is mostly free, unless a transaction is open that began before the read
   // of the other key.

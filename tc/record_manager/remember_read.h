@@ -24,8 +24,8 @@ namespace remember_read {
 inline constexpr uint64_t kTimestampsPerLowWaterRound = 1024;
 
 // Out of line, because few reads need it.
-RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash, TableId table,
-                                    std::string_view key, Timestamp reader);
+RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash,
+                                    TableId table, std::string_view key, Timestamp reader);
 
 }  // namespace remember_read
 
