@@ -84,7 +84,7 @@ TEST_F(CatalogueTest, IdsRunOut) {
 
 TEST_F(CatalogueTest, TablesAreLimited) {
   Catalogue few(RealRuntime(), domain, 2);
-  ASSERT_TRUE(few.Load({Info(70'000, "a")}).ok());
+  ASSERT_TRUE(few.LoadFromDc({Info(70'000, "a")}).ok());
   ASSERT_TRUE(few.ReserveId("b").ok());
   const Status refused = few.ReserveId("c").status();
   EXPECT_EQ(refused, ErrorCode::kWrongState) << "asking again cannot help";
