@@ -121,7 +121,7 @@ TEST_F(PeerGoesTest, WhileSomethingIsReadAhead) { GoWhileAsked(Get("far"), 0); }
 
 TEST_F(PeerGoesTest, BegunCallsEnd) { GoWhileAsked(Scan("far"), 4); }
 
-// Scans are begun together with the reads of their message. A begun scan is continued, and ends, on any thread.
+// Scans are begun together with the reads of their message. A prefetched scan is continued, and ends, on any thread.
 TEST_F(OneShotWorkersTest, ScansAreBegunTogetherAndDelayNoOtherCall) {
   Event asked, go;
   std::atomic<int> starts{0}, taken{0};

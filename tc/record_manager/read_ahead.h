@@ -51,7 +51,7 @@ class ReadAhead {
 
   // Returns true if the operation reads a point of which the TC has nothing; then Start will ask for it.
   bool Add(const Operation& operation);
-  // Returns null if the transaction is not begun, and then asks for nothing of it. A begun scan must live until this
+  // Returns null if the transaction is not begun, and then asks for nothing of it. A prefetched scan must live until this
   // is idle again.
   std::unique_ptr<PrefetchedScan> BeginScan(const TransactionOptions& options, absl::Span<const Operation> operations);
   // Sends the message. Returns false if nothing is asked for.
