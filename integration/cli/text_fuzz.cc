@@ -10,8 +10,8 @@
 #include "integration/cli/text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using deut::cli::EncodeText;
   using deut::cli::DecodeText;
+  using deut::cli::EncodeText;
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   for (const auto form : {deut::cli::TextForm::kEscaped, deut::cli::TextForm::kHex}) {
     const deut::Result<std::string> shown = DecodeText("key", EncodeText(input, form), form);
