@@ -8,8 +8,8 @@
 // - A success adds 1 to the credit, up to kMaxCredit; a spin that fails subtracts 2.
 // - When the credit would fall below 0, the next kWaitsToSkip waits sleep at once. The wait after them spins again.
 // - Where other threads compute, a yield can give them the processor for a whole turn of the scheduler. A thread that
-//   sleeps is put before them when it is woken. So after a yield of more than kMaxYield a spin
-//   counts as failed, whatever it has found.
+//   sleeps is put before them when it is woken. So a spin with a yield of more than kMaxYield counts as failed, whatever
+//   it has found.
 // Thread-safety: any thread may call any method; all threads share one credit.
 #ifndef COMMON_SYNC_ADAPTIVE_SPIN_H_
 #define COMMON_SYNC_ADAPTIVE_SPIN_H_
