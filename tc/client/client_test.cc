@@ -206,6 +206,23 @@ TEST_F(ClientTest, NamesAreForOneTransactionEach) {
   EXPECT_FALSE(names[3].id.given()) << "a snapshot writes nothing";
 }
 
+// No server of ours answers so. A client bears it from others.
+TEST_F(ClientTest, AFailedConditionOfAWholeCallHasNoValue) {
+  Transaction t = Begin();
+  EXPECT_TRUE(t.CompareAndSet(table_, "c", std::nullopt, "1").ok());
+  std::optional<std::string> found;
+  EXPECT_EQ(t.CompareAndSet(table_, "c", "2", "3", &found).code(), ErrorCode::kConditionFailed);
+  EXPECT_EQ(found, "1");
+  found = std::nullopt;
+  service_.on_call = [](testing::FakeCall call, Deadline) {
+    return testing::FakeFault{.status = call == testing::FakeCall::kExecute
+                                            ? DEUT_ERROR(kConditionFailed, "of the whole call")
+                                            : Status::Ok()};
+  };
+  EXPECT_EQ(t.CompareAndSet(table_, "c", "2", "3", &found).code(), ErrorCode::kConditionFailed);
+  EXPECT_EQ(found, std::nullopt);
+}
+
 TEST_F(ClientTest, AtomicOperations) {
   Transaction t = Begin();
   EXPECT_EQ(t.Add(table_, "n", 5).value(), 5);

@@ -37,7 +37,12 @@ Status Transaction::Execute(absl::Span<const Operation> operations, std::vector<
 }
 
 Status Transaction::ExecuteOne(const Operation& operation, const CallOptions& call) {
-  DEUT_RETURN_IF_ERROR(state_->Execute(absl::MakeConstSpan(&operation, 1), &state_->results, call));
+  const Status status = state_->Execute(absl::MakeConstSpan(&operation, 1), &state_->results, call);
+  if (!status.ok()) {
+    // What an earlier call has left is no result of this one.
+    state_->results.clear();
+    return status;
+  }
   return state_->results[0].status;
 }
 
@@ -114,7 +119,10 @@ Status Transaction::CompareAndSet(TableId table, std::string_view key, std::opti
                               .expected = expected.value_or(std::string_view()),
                               .expect_absent = !expected.has_value()},
                              call);
-  if (status == ErrorCode::kConditionFailed && found != nullptr) *found = FirstValue(state_->results[0].records);
+  // A peer that says so of the whole call gives no result.
+  if (status == ErrorCode::kConditionFailed && found != nullptr && !state_->results.empty()) {
+    *found = FirstValue(state_->results[0].records);
+  }
   return status;
 }
 
