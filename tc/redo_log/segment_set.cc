@@ -89,7 +89,15 @@ Status SegmentSet::Create(uint64_t number, uint64_t bytes) {
     DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
     return allocated;
   }
-  if (!DEUT_OMITTED("D2.sync_directory")) DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
+  if (!DEUT_OMITTED("D2.sync_directory")) {
+    const Status synced = storage_.SyncDirectory(options_.directory);
+    if (!synced.ok()) {
+      file.reset();
+      // The next attempt creates the file anew.
+      DEUT_RETURN_IF_ERROR(storage_.Remove(path));
+      return synced;
+    }
+  }
   AddSpare(std::make_shared<Segment>(number, std::move(file), bytes, /*created_by_this_process=*/true));
   return Status::Ok();
 }
@@ -166,9 +174,14 @@ Result<bool> SegmentSet::DropOne() {
   if (claims) demand_->GiveBackSpare();
   if (segment == nullptr) return false;  // the log thread has taken one
   // The newest spare goes, so that the numbers have no gap. No block with this number was ever written.
-  DEUT_RETURN_IF_ERROR(storage_.Remove(PathOf(segment->number())));
+  const uint64_t number = segment->number();
+  const Status removed = storage_.Remove(PathOf(number));
+  if (removed == ErrorCode::kResourceExhausted) AddSpare(std::move(segment));  // the next attempt removes it
+  DEUT_RETURN_IF_ERROR(removed);
+  // The number is free as soon as the file is gone. If the sync below fails for a shortage, the next file has to take
+  // it, or the log would have a gap, with which no later start believes it.
+  next_number_ = number;
   DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
-  next_number_ = segment->number();
   removed_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }

@@ -18,6 +18,7 @@
 #include "common/testing/recorded_log.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
+#include "tc/redo_log/segment_demand.h"
 
 namespace deut::tc {
 namespace {
@@ -179,6 +180,47 @@ TEST_F(SegmentSetTest, NoDescriptorForARecycledSegmentIsWaitedFor) {
   Until([&] { return segments_->recycled() > 0 && segments_->spare_count() >= 2 && !segments_->disk_full(); });
   EXPECT_EQ(disk_.hits(fault), 3u);
   EXPECT_FALSE(failed_.load()) << failure_.ToString();
+  uint64_t number = 0, previous = 0;
+  for (const std::string& name : Files()) {
+    ASSERT_TRUE(ParseSegmentName(name, &number));
+    if (previous != 0) EXPECT_EQ(number, previous + 1);
+    previous = number;
+  }
+}
+
+class WantedSegments final : public SegmentDemand {
+ public:
+  uint64_t Demand() override { return wanted.load(); }
+  bool ClaimSpare() override { return true; }
+  void GiveBackSpare() override {}
+
+  std::atomic<uint64_t> wanted{0};
+};
+
+// Each shortage hits another step of creating and removing spares. Whatever it hits, the numbers have no gap.
+TEST_F(SegmentSetTest, AShortageWhileSparesComeAndGoLeavesNoGap) {
+  WantedSegments demand;
+  segments_->SetDemand(&demand);
+  segments_->Start();
+  Until([&] { return segments_->spare_count() >= 2; });
+  uint64_t lsn = kFirstLsn.value;
+  for (const uint32_t kinds : {uint32_t{kDiskSyncDirectory}, uint32_t{kDiskName}, kDiskSyncDirectory | kDiskName}) {
+    for (const uint64_t wanted : {uint64_t{10}, uint64_t{0}}) {
+      const int fault = disk_.AddFault({.action = DiskFault::Action::kShortage, .kinds = kinds, .count = 1});
+      demand.wanted.store(wanted);
+      segments_->DemandChanged();
+      Until([&] {
+        const bool settled = wanted == 0 ? segments_->spare_count() <= 4 : segments_->spare_count() >= 12;
+        return failed_.load() || (settled && disk_.hits(fault) == 1);
+      });
+      ASSERT_FALSE(failed_.load()) << failure_.ToString();
+    }
+    // A file more gets the next number.
+    for (int i = 0; i < 4; ++i, lsn += kBytes) Use(Lsn(lsn));
+    Until([&] { return failed_.load() || segments_->spare_count() >= 2; });
+    ASSERT_FALSE(failed_.load()) << failure_.ToString();
+  }
+  segments_->Stop();
   uint64_t number = 0, previous = 0;
   for (const std::string& name : Files()) {
     ASSERT_TRUE(ParseSegmentName(name, &number));
