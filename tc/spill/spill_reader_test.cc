@@ -13,13 +13,14 @@
 namespace deut::tc {
 namespace {
 
-// Random versions of few keys in two tables, over several runs in commit order, compared with a map.
+// Random versions of few keys in two tables, one of which has the largest id, over several runs in commit order, compared with a map.
 TEST(SpillReaderTest, FindsWhatAMapFinds) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   ReclamationDomain domain;
   SpilledRuns runs("dir", RealRuntime(), *storage, domain);
   ASSERT_TRUE(runs.LockAndEmpty().ok());
   Random random(7);
+  const auto random_table = [&] { return random.Below(2) == 0 ? uint32_t{1} : UINT32_MAX; };
   const auto key = [](uint64_t i) { return Concat(std::string(i % 3 == 0 ? 900 : 3, 'k'), 100 + i); };
   std::map<std::pair<uint32_t, std::string>, std::set<uint64_t>> expected;
   uint64_t timestamp = 10;
@@ -27,7 +28,7 @@ TEST(SpillReaderTest, FindsWhatAMapFinds) {
     std::vector<std::string> keys;
     std::vector<std::pair<uint32_t, uint64_t>> chosen;
     for (int i = 0; i < 250; ++i) {
-      chosen.emplace_back(1 + random.Below(2), 10 + i);
+      chosen.emplace_back(random_table(), 10 + i);
       keys.push_back(key(random.Below(60)));
     }
     std::vector<SpilledVersion> versions;
@@ -41,7 +42,7 @@ TEST(SpillReaderTest, FindsWhatAMapFinds) {
   SpillReader reader(runs.PublishedRuns());
   ASSERT_EQ(runs.runs(), 4u);
   for (int look = 0; look < 3000; ++look) {
-    const auto table = static_cast<uint32_t>(1 + random.Below(2));
+    const uint32_t table = random_table();
     const std::string wanted = key(random.Below(62));
     const uint64_t at = 10 + random.Below(timestamp);
     const Result<std::optional<SpilledVersion>> found = reader.Find(TableId{table}, wanted, Timestamp{at});
@@ -52,7 +53,7 @@ TEST(SpillReaderTest, FindsWhatAMapFinds) {
     if (*found) EXPECT_EQ((*found)->timestamp.value, *std::prev(it)) << look;
   }
   for (int look = 0; look < 500; ++look) {
-    const auto table = static_cast<uint32_t>(1 + random.Below(2));
+    const uint32_t table = random_table();
     std::string low = key(random.Below(60)), high = look % 5 == 0 ? "" : key(random.Below(60));
     if (!high.empty() && high < low) std::swap(low, high);
     const bool ascending = look % 2 == 0;
