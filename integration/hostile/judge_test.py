@@ -1,8 +1,12 @@
 """The judges find what they must: a stall, an error, an attack that did nothing, a bad end of a daemon. Run by //integration/tests:hostile_test."""
 
+import itertools
 import os
+import queue
 import signal
+import socket
 import tempfile
+import threading
 import time
 import types
 import unittest
@@ -40,6 +44,35 @@ class StallingClient:
         pass
 
 
+class DistantClient:
+    """Each call is answered 0.2 s after it was sent, however many are in flight."""
+
+    NAME, PER_SECOND, AWAY = "distant", 100, 0.2
+
+    def __init__(self, *_):
+        ours, self.theirs = socket.socketpair()
+        self.connection, self.numbers, self.calls = types.SimpleNamespace(socket=ours), itertools.count(), queue.SimpleQueue()
+        threading.Thread(target=self._answer, daemon=True).start()
+
+    def _answer(self):
+        while (answer_at := self.calls.get()) is not None:
+            time.sleep(max(0.0, answer_at - time.monotonic()))
+            self.theirs.send(b"a")
+
+    def begin(self):
+        self.calls.put(time.monotonic() + self.AWAY)
+        return next(self.numbers)
+
+    def answers(self):
+        got = len(self.connection.socket.recv(1000))
+        first = self.answered = getattr(self, "answered", 0)
+        self.answered += got
+        return list(range(first, first + got))
+
+    def close(self):
+        self.calls.put(None)
+
+
 class ClientTest(unittest.TestCase):
     def test_quick_calls_pass(self):
         self.assertEqual(seen([0.001] * 500).judge(STRICT), [])
@@ -67,6 +100,15 @@ class ClientTest(unittest.TestCase):
         calls, errors = neighbour.end()
         self.assertEqual(errors, [])
         self.assertGreaterEqual(sum(call.latency > 0.1 for call in calls), 30)
+
+    def test_calls_of_a_pipelining_client_do_not_wait_for_each_other(self):
+        neighbour = Neighbour(DistantClient, None, 10.0)
+        self.assertTrue(neighbour.await_calls(200))
+        calls, errors = neighbour.end()
+        self.assertEqual(errors, [])
+        self.assertGreaterEqual(min(call.latency for call in calls), DistantClient.AWAY)
+        # One after another they would take 40 s.
+        self.assertLess(calls[199].begin + calls[199].latency - calls[0].begin, 20)
 
 
 class AttackTest(unittest.TestCase):

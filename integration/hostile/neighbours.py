@@ -1,12 +1,13 @@
 """The well-behaved clients beside an attack: what each does again and again. neighbour.py says when.
 
-A class has PER_SECOND, how often its `once` is called, and `close`. A new object is made after an error.
+A class has PER_SECOND, how often it calls, and `close`. Either `once` waits for its call; or `begin` sends one and returns its stream, and `answers`
+returns the streams of those that were answered. A new object is made after an error.
 """
 
 import itertools
 import os
 
-from client import CallError, Connection
+from client import HEALTH, CallError, Connection
 import store
 
 SOURCE = "127.0.0.1"
@@ -20,8 +21,19 @@ class Health:
     def __init__(self, target, patience):
         self.connection = Connection(target, SOURCE, patience)
 
-    def once(self):
-        self.connection.health()
+    def begin(self):
+        stream = self.connection.open(HEALTH)
+        self.connection.send(stream, b"", last=True)
+        return stream
+
+    def answers(self):
+        self.connection.serve_pending()
+        over = [stream for stream in self.connection.streams.values() if stream.over]
+        for stream in over:
+            self.connection.finish(stream)
+            if stream.status() != 0:
+                raise CallError(f"{HEALTH} has ended with {stream.why()}")
+        return over
 
     def close(self):
         self.connection.close()
