@@ -8,7 +8,7 @@ from daemons import Limits
 from http2 import DATA, frame, grpc_message
 from store import DATA_SERVICE, SERVICE
 
-SLICE = False
+SLICE = True
 PATHS = {"tcd": SERVICE + "Session", "dcd": DATA_SERVICE + "Data"}
 CONNECTIONS, STREAMS = 4, 250
 LIMITS = Limits(memory=1 << 30)
