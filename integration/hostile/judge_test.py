@@ -3,6 +3,7 @@
 import itertools
 import os
 import queue
+import select
 import signal
 import socket
 import tempfile
@@ -50,8 +51,8 @@ class DistantClient:
     NAME, PER_SECOND, AWAY = "distant", 100, 0.2
 
     def __init__(self, *_):
-        ours, self.theirs = socket.socketpair()
-        self.connection, self.numbers, self.calls = types.SimpleNamespace(socket=ours), itertools.count(), queue.SimpleQueue()
+        self.ours, self.theirs = socket.socketpair()
+        self.numbers, self.calls = itertools.count(), queue.SimpleQueue()
         threading.Thread(target=self._answer, daemon=True).start()
 
     def _answer(self):
@@ -63,8 +64,10 @@ class DistantClient:
         self.calls.put(time.monotonic() + self.AWAY)
         return next(self.numbers)
 
-    def answers(self):
-        got = len(self.connection.socket.recv(1000))
+    def answers(self, seconds):
+        if not select.select([self.ours], [], [], seconds)[0]:
+            return []
+        got = len(self.ours.recv(1000))
         first = self.answered = getattr(self, "answered", 0)
         self.answered += got
         return list(range(first, first + got))

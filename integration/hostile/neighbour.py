@@ -8,7 +8,6 @@ seconds at 50 calls a second, because the calls would wait for each other in the
 
 import collections
 import multiprocessing
-import select
 import time
 
 from processes import die_with_parent
@@ -55,13 +54,12 @@ def _turn(client, planned, _in_flight, _patience, _stopping):
 
 def _pipelined_turn(client, planned, in_flight, patience, stopping):
     """Takes answers until `planned`, then sends one call, unless `stopping`. Returns the calls that were answered; the others are `in_flight`, by
-    their streams."""
+    what `begin` has returned for them."""
     answered = []
     while (left := planned - time.monotonic()) > 0:
-        if select.select([client.connection.socket], [], [], left)[0]:
-            for stream in client.answers():
-                begin = in_flight.pop(stream)
-                answered.append(Call(begin, time.monotonic() - begin))
+        for each in client.answers(left):
+            begin = in_flight.pop(each)
+            answered.append(Call(begin, time.monotonic() - begin))
     if in_flight and time.monotonic() - next(iter(in_flight.values())) > patience:
         raise TimeoutError(f"no answer within {patience:g} s")
     if not stopping:

@@ -1,11 +1,14 @@
 """The well-behaved clients beside an attack: what each does again and again. neighbour.py says when.
 
-A class has PER_SECOND, how often it calls, and `close`. Either `once` waits for its call; or `begin` sends one and returns its stream, and `answers`
-returns the streams of those that were answered. A new object is made after an error.
+A class has PER_SECOND, how often it calls, and `close`. Either `once` waits for its call; or `begin` begins one and returns what names it, and
+`answers` waits for a time and returns the names of those that were answered. A new object is made after an error.
 """
 
+import concurrent.futures
 import itertools
 import os
+import select
+import time
 
 from client import HEALTH, CallError, Connection
 import store
@@ -26,7 +29,9 @@ class Health:
         self.connection.send(stream, b"", last=True)
         return stream
 
-    def answers(self):
+    def answers(self, seconds):
+        if not select.select([self.connection.socket], [], [], seconds)[0]:
+            return []
         self.connection.serve_pending()
         over = [stream for stream in self.connection.streams.values() if stream.over]
         for stream in over:
@@ -40,14 +45,29 @@ class Health:
 
 
 class NewConnection:
-    """Connects, asks for health, and closes the connection."""
+    """Connects, asks for health, and closes the connection. Each in a thread of its own, so that none waits for another."""
 
     NAME, PER_SECOND = "connect", 10
 
     def __init__(self, target, patience):
         self.target, self.patience = target, patience
+        self.threads, self.in_flight = concurrent.futures.ThreadPoolExecutor(256), set()
 
-    def once(self):
+    def begin(self):
+        call = self.threads.submit(self._once)
+        self.in_flight.add(call)
+        return call
+
+    def answers(self, seconds):
+        if not self.in_flight:
+            time.sleep(seconds)
+            return []
+        over, self.in_flight = concurrent.futures.wait(self.in_flight, seconds, concurrent.futures.FIRST_COMPLETED)
+        for each in over:
+            each.result()  # raises its error
+        return over
+
+    def _once(self):
         connection = Connection(self.target, SOURCE, self.patience)
         try:
             connection.health()
@@ -55,7 +75,7 @@ class NewConnection:
             connection.close()
 
     def close(self):
-        pass
+        self.threads.shutdown(wait=False)
 
 
 class Data:
