@@ -7,7 +7,7 @@ import signal
 import time
 
 from neighbour import Neighbour, percentile
-from neighbours import Data, Health, NewConnection
+from neighbours import Data, Health, NewConnection, RareConnection
 from processes import die_with_parent
 from until import Until
 
@@ -116,7 +116,7 @@ class Client:
 def _beside(case, target, bounds, seconds):
     """The attack with clients beside it: (clients, what the attack did, what is wrong)"""
     # A comparison with daemons that nobody attacks would measure the clients, too.
-    kinds = [] if case.twin else [(Health, target), (NewConnection, target)]
+    kinds = [] if case.twin else [(Health, target), (RareConnection if case.few_connections else NewConnection, target)]
     if case.transactions and not case.twin:
         kinds.append((Data, target if target.name == "tcd" else target.other))
     neighbours = [Neighbour(kind, at.for_client(), bounds.patience) for kind, at in kinds]

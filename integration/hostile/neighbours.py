@@ -78,6 +78,12 @@ class NewConnection:
         self.threads.shutdown(wait=False)
 
 
+class RareConnection(NewConnection):
+    """Where a daemon may have 16 connections: those that wait for their handshake beside a flood would be as many."""
+
+    PER_SECOND = 2
+
+
 class Data:
     """Transactions of a write, two reads and a scan, in turns of a session, step by step, and in one message.
 

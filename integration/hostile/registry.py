@@ -9,7 +9,7 @@ from daemons import Limits
 
 # What a module may leave out, and what holds then.
 OPTIONAL = {"MOST": {}, "MOST_TIMED": {}, "TARGETS": ("tcd", "dcd"), "TLS": (False, True), "TRANSACTIONS": True, "LIMITS": Limits(),
-            "FRESH": False, "TWIN": False}
+            "FRESH": False, "TWIN": False, "FEW_CONNECTIONS": False}
 Case = collections.namedtuple("Case", ["name", "attack", "slice", "least"] + [what.lower() for what in OPTIONAL])
 
 

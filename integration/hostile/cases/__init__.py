@@ -11,6 +11,7 @@
   TRANSACTIONS           optional: False where no transaction can succeed meanwhile; the clients beside it then ask for health alone
   LIMITS                 optional: limits of the daemons' processes, a Limits of daemons.py
   FRESH                  optional: True for daemons that no other case has used
+  FEW_CONNECTIONS        optional: True if the daemons may have few connections. The client beside the attack then connects twice a second, not ten times
   TWIN                   optional: True for a second pair of daemons that nobody attacks, `target.twin`. No clients work beside such a case
 """
 

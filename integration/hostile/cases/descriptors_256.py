@@ -4,6 +4,7 @@ from cases import await_that, close_hard, is_closed, others_are_served, rounds, 
 from daemons import Limits
 
 SLICE = True
+FEW_CONNECTIONS = True
 LIMITS = Limits(descriptors=256)
 # A connection takes two descriptors, so the daemon can keep at most this many.
 MOST_KEPT = 256 // 2
