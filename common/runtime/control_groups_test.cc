@@ -1,24 +1,17 @@
 #include "common/runtime/control_groups.h"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "common/base/concat.h"
-#include "common/testing/temp_dir.h"
+#include "common/runtime/control_groups_fixture.h"
 #include "gtest/gtest.h"
 
 namespace deut {
 namespace {
 
-class ControlGroupsTest : public ::testing::Test {
+class ControlGroupsTest : public testing::ControlGroupsFixture {
  protected:
-  void Write(const std::string& path, const std::string& text) const {
-    const std::string full = dir_.path() + path;
-    std::filesystem::create_directories(std::filesystem::path(full).parent_path());
-    std::ofstream(full) << text;
-  }
   // "VERSION FOLDER" of each visit, the folder without the root.
   std::vector<std::string> Visited(std::string_view controller) const {
     std::vector<std::string> visited;
@@ -29,8 +22,6 @@ class ControlGroupsTest : public ::testing::Test {
     });
     return visited;
   }
-
-  const testing::TempDir dir_;
 };
 
 TEST_F(ControlGroupsTest, AllGroupsFromTheProcessesOwnUpToTheTopAreVisited) {

@@ -1,26 +1,17 @@
 #include "common/runtime/memory_limit.h"
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "common/base/concat.h"
-#include "common/testing/temp_dir.h"
+#include "common/runtime/control_groups_fixture.h"
 #include "gtest/gtest.h"
 
 namespace deut {
 namespace {
 
-class MemoryLimitTest : public ::testing::Test {
+class MemoryLimitTest : public testing::ControlGroupsFixture {
  protected:
-  void Write(const std::string& path, const std::string& text) const {
-    const std::string full = dir_.path() + path;
-    std::filesystem::create_directories(std::filesystem::path(full).parent_path());
-    std::ofstream(full) << text;
-  }
   MemoryLimit Read() const { return ReadMemoryLimit(dir_.path()); }
-
-  const testing::TempDir dir_;
 };
 
 TEST_F(MemoryLimitTest, TheMachineLimitsWhereNoGroupDoes) {

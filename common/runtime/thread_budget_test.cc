@@ -4,28 +4,19 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "common/base/concat.h"
 #include "common/base/status.h"
-#include "common/testing/temp_dir.h"
+#include "common/runtime/control_groups_fixture.h"
 
 namespace deut {
 namespace {
 
 // A tree of control groups.
-class ThreadLimitTest : public ::testing::Test {
+class ThreadLimitTest : public testing::ControlGroupsFixture {
  protected:
-  void Write(const std::string& path, const std::string& text) const {
-    const std::string full = dir_.path() + path;
-    std::filesystem::create_directories(std::filesystem::path(full).parent_path());
-    std::ofstream(full) << text;
-  }
   ThreadLimit Read() const { return ReadThreadLimit(dir_.path(), /*user=*/0); }
-
-  const testing::TempDir dir_;
 };
 
 TEST_F(ThreadLimitTest, TheLowestGroupOnTheWayUpLimitsVersion2) {

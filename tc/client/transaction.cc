@@ -39,7 +39,7 @@ Status Transaction::Execute(absl::Span<const Operation> operations, std::vector<
 Status Transaction::ExecuteOne(const Operation& operation, const CallOptions& call) {
   const Status status = state_->Execute(absl::MakeConstSpan(&operation, 1), &state_->results, call);
   if (!status.ok()) {
-    // What an earlier call has left is no result of this one.
+    // The results of an earlier call are none of this one.
     state_->results.clear();
     return status;
   }

@@ -197,7 +197,7 @@ class WantedSegments final : public SegmentDemand {
   std::atomic<uint64_t> wanted{0};
 };
 
-// Each shortage hits another step of creating and removing spares. Whatever it hits, the numbers have no gap.
+// Each shortage hits another step of creating and removing spares. The numbers have no gap after any of them.
 TEST_F(SegmentSetTest, AShortageWhileSparesComeAndGoLeavesNoGap) {
   WantedSegments demand;
   segments_->SetDemand(&demand);
