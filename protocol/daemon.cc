@@ -15,6 +15,7 @@
 #include "common/observe/log_file.h"
 #include "common/runtime/huge_pages.h"
 #include "common/runtime/memory_limit.h"
+#include "common/runtime/process_memory.h"
 #include "common/runtime/thread_budget.h"
 #include "grpc/support/log.h"
 #include "protocol/endpoint.h"
@@ -43,8 +44,9 @@ void PrepareSignals() {
 // The least number of threads for requests with which a daemon starts.
 constexpr int kMinThreads = 16;
 
-// The time between two looks at the files of certificates and rights. A change is taken up at the second look that finds it.
-constexpr Duration kLookForChanges = seconds(2);
+// The time between two looks at the files of certificates and rights, and between two returns of memory that was freed
+// long ago. A change is taken up at the second look that finds it.
+constexpr Duration kHousekeeping = seconds(2);
 
 // Waits for a signal. Returns -1 at `until`, or if a debugger interrupts the wait.
 int AwaitSignal(Runtime& runtime, const sigset_t& signals, MonotonicTime until) {
@@ -212,15 +214,16 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
                                               [&server](bool serving) { server.SetServing(serving); });
   const sigset_t signals = AwaitedSignals();
   int signal = 0;
-  MonotonicTime next_look = runtime_.Now() + kLookForChanges;
+  MonotonicTime next_look = runtime_.Now() + kHousekeeping;
   uint64_t losses = 0;
   for (;;) {
-    signal = tls_ == nullptr ? sigwaitinfo(&signals, nullptr) : AwaitSignal(runtime_, signals, next_look);
+    signal = AwaitSignal(runtime_, signals, next_look);
     if (signal == SIGTERM || signal == SIGINT) break;
     // Decided by the time, not by the result of the wait, because signals may come more often than the looks.
-    if (tls_ != nullptr && runtime_.Now() >= next_look) {
-      LookForChanges();
-      next_look = runtime_.Now() + kLookForChanges;
+    if (runtime_.Now() >= next_look) {
+      if (tls_ != nullptr) LookForChanges();
+      ReturnMemoryFreedLongAgo();
+      next_look = runtime_.Now() + kHousekeeping;
     }
     if (signal == SIGHUP) {
       Hangup();

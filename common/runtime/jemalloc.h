@@ -20,6 +20,12 @@ inline bool PurgeJemalloc() {
          mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0) == 0;  // 4096: MALLCTL_ARENAS_ALL
 }
 
+// Returns to the system the freed memory of all arenas whose time has come (jemalloc's dirty_decay_ms). Threads do that
+// for their own arena, but only as they allocate and free. False: the heap is not jemalloc.
+inline bool DecayJemalloc() {
+  return HeapOfJemalloc() && mallctl("arena.4096.decay", nullptr, nullptr, nullptr, 0) == 0;
+}
+
 }  // namespace deut
 
 #endif  // COMMON_RUNTIME_JEMALLOC_H_

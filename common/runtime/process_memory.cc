@@ -31,4 +31,9 @@ void ReturnFreedMemory() {
 #endif
 }
 
+void ReturnMemoryFreedLongAgo() {
+  // glibc's heap has no such time; what it keeps is bounded by its own thresholds.
+  (void)DecayJemalloc();
+}
+
 }  // namespace deut

@@ -15,6 +15,11 @@ uint64_t ResidentBytes();
 // may wait.
 void ReturnFreedMemory();
 
+// Returns memory that was freed some seconds ago, also by threads that have had nothing to do since. A process calls
+// this every few seconds, otherwise idle threads keep what they freed last: 10,000 closed TLS connections kept 1.1 GB
+// of a daemon's memory. Costs microseconds if there is nothing to return.
+void ReturnMemoryFreedLongAgo();
+
 }  // namespace deut
 
 #endif  // COMMON_RUNTIME_PROCESS_MEMORY_H_
