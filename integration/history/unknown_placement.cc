@@ -237,7 +237,14 @@ bool Placement::Fits(const Position& at, uint32_t place) const {
       const std::optional<WriteId> read = operation.value ? std::optional(operation.value->id) : std::nullopt;
       if (there != read) return false;
     }
-    if (IsWrite(operation.kind) && !WriteFits(events, at, place, operation)) return false;
+    // Others see what the transaction leaves, so only its last write of a key counts: a key that it deletes and inserts
+    // again is there.
+    const bool last =
+        std::none_of(t.operations.begin() + static_cast<std::ptrdiff_t>(i) + 1, t.operations.end(),
+                     [&](const OperationRecord& later) {
+                       return IsWrite(later.kind) && later.table == operation.table && later.key == operation.key;
+                     });
+    if (last && IsWrite(operation.kind) && !WriteFits(events, at, place, operation)) return false;
   }
   return true;
 }
