@@ -17,11 +17,11 @@ inline bool HeapOfJemalloc() { return &mallctl != nullptr; }
 // Returns freed memory of all arenas to the system. False: the heap is not jemalloc.
 inline bool PurgeJemalloc() {
   return HeapOfJemalloc() &&
-         mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0) == 0;  // 4096: MALLCTL_ARENAS_ALL
+         mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0) == 0;  // 4096: MALLCTL_ARENAS_ALL, here and below
 }
 
-// Returns to the system the freed memory of all arenas whose time has come (jemalloc's dirty_decay_ms). Threads do that
-// for their own arena, but only as they allocate and free. False: the heap is not jemalloc.
+// Returns memory to the system that has been free for longer than dirty_decay_ms, in all arenas. jemalloc itself does
+// that only in arenas in which threads allocate or free. False: the heap is not jemalloc.
 inline bool DecayJemalloc() {
   return HeapOfJemalloc() && mallctl("arena.4096.decay", nullptr, nullptr, nullptr, 0) == 0;
 }

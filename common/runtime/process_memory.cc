@@ -31,9 +31,6 @@ void ReturnFreedMemory() {
 #endif
 }
 
-void ReturnMemoryFreedLongAgo() {
-  // glibc's heap has no such time; what it keeps is bounded by its own thresholds.
-  (void)DecayJemalloc();
-}
+void ReturnMemoryFreedLongAgo() { (void)DecayJemalloc(); }
 
 }  // namespace deut

@@ -15,9 +15,10 @@ uint64_t ResidentBytes();
 // may wait.
 void ReturnFreedMemory();
 
-// Returns memory that was freed some seconds ago, also by threads that have had nothing to do since. A process calls
-// this every few seconds, otherwise idle threads keep what they freed last: 10,000 closed TLS connections kept 1.1 GB
-// of a daemon's memory. Costs microseconds if there is nothing to return.
+// Returns memory to the system that has been free for ten seconds or longer (jemalloc's decay time), also memory of
+// threads that have had nothing to do since. A daemon calls this every two seconds. Without it, idle threads keep the
+// memory that they freed last: 1.1 GB after 9,000 connections with TLS were closed. Takes 0.6 us if there is nothing to
+// return, and 16 ms for 200 MB (64 threads, two processors). Does nothing where the heap is not jemalloc.
 void ReturnMemoryFreedLongAgo();
 
 }  // namespace deut
