@@ -76,7 +76,8 @@ Status Start(const std::string& name, DaemonOptions& options, const std::functio
   Runtime& runtime = RealRuntime();
   DEUT_ASSIGN_OR_RETURN(const uint64_t limit, RaiseDescriptorLimit());
   DEUT_ASSIGN_OR_RETURN(const DescriptorBudget descriptors,
-                        PlanDescriptors(limit, options.descriptors, static_cast<uint64_t>(options.max_connections)));
+                        PlanDescriptors(limit, options.descriptors, static_cast<uint64_t>(options.max_connections),
+                                        DefaultMaxConnections(ReadMemoryLimit().bytes, options.tls.any())));
   DEUT_ASSIGN_OR_RETURN(const ThreadBudget threads, PlanThreads(ReadThreadLimit(), options.max_threads, kMinThreads));
   if (threads.requests < options.max_threads) {
     LogWarning(name, " has ", threads.requests, " threads for requests instead of --max_threads=", options.max_threads,
@@ -118,8 +119,9 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
              "file that the log is appended to; SIGHUP opens it anew; empty = standard error");
   flags->Add(
       "max_connections", &options->max_connections,
-      "connections at once, those beyond are closed; 0 = as many as the limit of open files allows, 16384 at most", 0,
-      1 << 20);
+      "connections at once, those beyond are closed; 0 = as many as open files and an eighth of the memory allow, "
+      "16384 at most",
+      0, 1 << 20);
   flags->Add("max_connections_per_peer", &options->max_connections_per_peer,
              "connections at once from one IPv4 address, or from one /64 of IPv6; 0 = half of --max_connections", 0,
              1 << 20);

@@ -44,7 +44,7 @@ struct DaemonOptions {
   int max_threads = RpcServiceOptions().threads;
   // The most open streams of one peer; 0: three quarters of max_threads.
   int max_streams_per_peer = 0;
-  // The most connections at once; 0: as many as the limit of open files allows, up to kDefaultMaxConnections.
+  // The most connections at once; 0: as many as open files and memory allow (DefaultMaxConnections).
   int max_connections = 0;
   // The most connections from one address (connection_table.h); 0: half of all.
   int max_connections_per_peer = 0;

@@ -40,6 +40,15 @@ std::vector<std::string> PeerNames(const grpc::AuthContext& context);
 // resident memory can reach a multiple.
 constexpr size_t PeerMemoryBytes(uint64_t limit) { return std::min<uint64_t>(256 << 20, limit / 8); }
 
+// Returns how many connections a process that may use `limit` bytes serves by default: at most 16,384, and not more than
+// an eighth of the bytes holds if all are idle. The buffers of TLS do not count in PeerMemoryBytes. So without this bound
+// a client with a certificate could use up the memory with connections alone (integration/hostile/README.md, Figures).
+constexpr uint64_t DefaultMaxConnections(uint64_t limit, bool tls) {
+  constexpr uint64_t kIdleBytes = 24 << 10;
+  constexpr uint64_t kIdleTlsBytes = 192 << 10;
+  return std::min<uint64_t>(16'384, limit / 8 / (tls ? kIdleTlsBytes : kIdleBytes));
+}
+
 struct RpcServerOptions {
   Address listen;
   std::shared_ptr<TlsKeys> tls = nullptr;                 // null: without TLS

@@ -98,6 +98,13 @@ TEST(RpcServerMemoryTest, PeersMayUseAnEighthOfASmallMachine) {
   EXPECT_EQ(PeerMemoryBytes(uint64_t{1} << 30), 128u << 20);
 }
 
+TEST(RpcServerMemoryTest, IdleConnectionsFitAnEighthOfTheMemory) {
+  EXPECT_EQ(DefaultMaxConnections(UINT64_MAX, /*tls=*/true), 16'384u);
+  EXPECT_EQ(DefaultMaxConnections(uint64_t{24} << 30, /*tls=*/true), 16'384u);
+  EXPECT_EQ(DefaultMaxConnections(uint64_t{1} << 30, /*tls=*/true), 682u);
+  EXPECT_EQ(DefaultMaxConnections(uint64_t{1} << 30, /*tls=*/false), 5461u);
+}
+
 TEST(RpcServerMemoryTest, CallsThatHoldMoreThanItsMemoryAreEnded) {
   const auto server = Start(kPeers * kSentByEach / 4);
   HalfMessages half(server->address());

@@ -29,7 +29,8 @@ Result<uint64_t> RaiseDescriptorLimit() {
   return uint64_t{limit.rlim_cur};
 }
 
-Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& needs, uint64_t connections) {
+Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& needs, uint64_t connections,
+                                         uint64_t default_max) {
   const uint64_t fixed = needs.reserve + needs.min_files;
   const uint64_t wanted = connections == 0 ? kMinConnections : connections;
   const uint64_t needed = fixed + wanted * needs.per_connection;
@@ -51,7 +52,7 @@ Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& 
     const uint64_t files = std::clamp(limit / 4, needs.min_files, needs.max_files);
     const uint64_t taken = needs.reserve + files;
     const uint64_t fit = limit > taken ? (limit - taken) / needs.per_connection : 0;
-    budget.connections = std::clamp(fit, kMinConnections, kDefaultMaxConnections);
+    budget.connections = std::clamp(fit, kMinConnections, std::max(default_max, kMinConnections));
   }
   budget.files = std::min(needs.max_files, limit - needs.reserve - budget.connections * needs.per_connection);
   return budget;

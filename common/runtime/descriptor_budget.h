@@ -26,18 +26,17 @@ struct DescriptorBudget {
   uint64_t files = 0;
 };
 
-// With 0 wanted connections, the budget has at most kDefaultMaxConnections. A budget with fewer than
-// kMinConnections is refused.
-constexpr uint64_t kDefaultMaxConnections = 16'384;
+// A budget with fewer connections is refused.
 constexpr uint64_t kMinConnections = 16;
 
 // Raises the soft limit of open files to the hard one. Returns the limit in force from now on. IO_ERROR names the
 // call that the system refused.
 Result<uint64_t> RaiseDescriptorLimit();
 
-// Divides `limit`. `connections` is the value of --max_connections; 0: as many as fit. Files get the rest, between
-// the least and the most. INVALID_ARGUMENT states the need, the limit, and the setting to change.
-Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& needs, uint64_t connections);
+// Divides `limit`. `connections` is the value of --max_connections; 0: as many as fit, at most `default_max`. Files get
+// the rest, between the least and the most. INVALID_ARGUMENT states the need, the limit, and the setting to change.
+Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& needs, uint64_t connections,
+                                         uint64_t default_max);
 
 }  // namespace deut
 

@@ -11,6 +11,7 @@ namespace deut {
 namespace {
 
 constexpr DescriptorNeeds kNeeds{.reserve = 100, .min_files = 50, .max_files = 500, .per_connection = 2};
+constexpr uint64_t kDefaultMax = 16'384;
 
 TEST(DescriptorBudgetTest, TheSoftLimitIsRaisedToTheHardOne) {
   rlimit before{};
@@ -29,7 +30,7 @@ TEST(DescriptorBudgetTest, TheSoftLimitIsRaisedToTheHardOne) {
 TEST(DescriptorBudgetTest, EveryPlanFitsItsLimit) {
   for (const uint64_t limit : {182u, 183u, 200u, 256u, 1024u, 4096u, 65'536u, 1'048'576u}) {
     for (const uint64_t wanted : {0u, 1u, 16u, 40u, 400u, 4000u}) {
-      const Result<DescriptorBudget> plan = PlanDescriptors(limit, kNeeds, wanted);
+      const Result<DescriptorBudget> plan = PlanDescriptors(limit, kNeeds, wanted, kDefaultMax);
       const uint64_t least = 150 + 2 * (wanted == 0 ? kMinConnections : wanted);
       ASSERT_EQ(plan.ok(), least <= limit) << limit << " " << wanted;
       if (!plan.ok()) continue;
@@ -37,24 +38,27 @@ TEST(DescriptorBudgetTest, EveryPlanFitsItsLimit) {
       EXPECT_GE(plan->files, 50u);
       EXPECT_LE(plan->files, 500u);
       if (wanted != 0) EXPECT_EQ(plan->connections, wanted);
-      if (wanted == 0) EXPECT_LE(plan->connections, kDefaultMaxConnections);
+      if (wanted == 0) EXPECT_LE(plan->connections, kDefaultMax);
     }
   }
-  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0)->connections, kDefaultMaxConnections);
-  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0)->files, 500u);
+  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0, kDefaultMax)->connections, kDefaultMax);
+  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0, kDefaultMax)->files, 500u);
+  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0, 300)->connections, 300u);
+  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 0, 1)->connections, kMinConnections);
+  EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 400, 300)->connections, 400u) << "the operator's choice counts";
 }
 
 TEST(DescriptorBudgetTest, ARefusalSaysWhatIsNeededAndWhatToChange) {
   EXPECT_EQ(
-      PlanDescriptors(1024, kNeeds, 4000).status().message(),
+      PlanDescriptors(1024, kNeeds, 4000, kDefaultMax).status().message(),
       "--max_connections=4000 needs 8150 open files (2 for each connection, 50 for data, 100 in reserve), and the hard "
       "limit is 1024; lower --max_connections to 437 at most, or raise the limit of open files (ulimit -Hn in a shell, "
       "LimitNOFILE= in a systemd unit)");
   EXPECT_EQ(
-      PlanDescriptors(128, kNeeds, 0).status().message(),
+      PlanDescriptors(128, kNeeds, 0, kDefaultMax).status().message(),
       "at least 182 open files are needed (16 connections of 2, 50 for data, 100 in reserve), and the hard limit is "
       "128; raise the limit of open files (ulimit -Hn in a shell, LimitNOFILE= in a systemd unit)");
-  EXPECT_EQ(PlanDescriptors(128, kNeeds, 0).status(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(PlanDescriptors(128, kNeeds, 0, kDefaultMax).status(), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace
