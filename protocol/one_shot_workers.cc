@@ -159,7 +159,7 @@ void OneShotWorkers::Worker::RunCall(const wire::OneShotCall& call, Deadline dea
     ToWire(commit.status(), answer->mutable_status());
     answers.bytes += commit.status().message().size();
   }
-  if (durable_at != Lsn(0) && !DEUT_OMITTED("D1.withhold")) Withhold(commit, durable_at, deadline);
+  if (durable_at != Lsn(0) && DEUT_STEP("D1.withhold")) Withhold(commit, durable_at, deadline);
 }
 
 void OneShotWorkers::Worker::Withhold(const Result<CommitAnswer>& commit, Lsn durable_at, Deadline deadline) {

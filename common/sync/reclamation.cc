@@ -294,7 +294,7 @@ ReclamationDomain::Slot* ReclamationDomain::Enter() {
   DEUT_POINT("reclamation.enter.before_second_look");
   const uint64_t now = core_->epoch.load(std::memory_order_seq_cst);
   if (DEUT_OMITTED("reclamation.enter")) slot->epoch.store(0, std::memory_order_release);
-  if (now != seen && !DEUT_OMITTED("reclamation.enter")) slot->epoch.store(now, std::memory_order_release);
+  if (now != seen && DEUT_STEP("reclamation.enter")) slot->epoch.store(now, std::memory_order_release);
   return slot;
 }
 

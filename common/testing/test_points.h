@@ -6,9 +6,11 @@
 //                                            passes (test_points.cc).
 //   DEUT_CAS_FAILS("bwtree.update.cas")      true if the test wants the next compare-and-swap of that name to count
 //                                            as lost, without an attempt. Always false outside tests.
-//   DEUT_OMITTED("R1.check")                 true if this step of a rule is to be left out (the seeded bug of that
-//                                            rule). Only under DEUT_MUTATIONS, by the environment variable
-//                                            DEUT_OMIT=name; constant false elsewhere.
+//   DEUT_STEP("R1.check")                    true, except if this step of a rule is to be left out (the seeded bug of
+//                                            that rule). Only under DEUT_MUTATIONS, by the environment variable
+//                                            DEUT_OMIT=name; constant true elsewhere. It guards the step:
+//                                            `if (DEUT_STEP("R1.check")) Check();`
+//   DEUT_OMITTED("R1.check")                 the opposite, where something else happens in place of the step.
 #ifndef COMMON_TESTING_TEST_POINTS_H_
 #define COMMON_TESTING_TEST_POINTS_H_
 
@@ -26,8 +28,11 @@
 
 #ifdef DEUT_MUTATIONS
 #define DEUT_OMITTED(name) ::deut::testing::Omitted(name)
+#define DEUT_STEP(name) (!::deut::testing::Omitted(name))
 #else
+// Literals, because the compiler takes a macro's literal for configuration and does not warn of dead code behind it.
 #define DEUT_OMITTED(name) false
+#define DEUT_STEP(name) true
 #endif
 
 namespace deut::testing {

@@ -95,7 +95,7 @@ Owned<BasePage> BuildMerged(const Node* left, const Node* right, Timestamp conso
   const Dropped of_left = Collect(left, consolidation, &content);
   const Dropped of_right = Collect(right, consolidation, &content);
   Timestamp flat = RaisedFlat(left->base->flat(), of_left.newest, consolidation);
-  if (!DEUT_OMITTED("X1.merge_takes_larger_flat")) {
+  if (DEUT_STEP("X1.merge_takes_larger_flat")) {
     flat = std::max(flat, RaisedFlat(right->base->flat(), of_right.newest, consolidation));
   }
   const BasePage::Bounds bounds{left->base->low(), right->fence->high_key(), right->fence->sibling};

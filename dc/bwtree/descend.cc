@@ -19,7 +19,7 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
       page = PageView{root_, pages_.LoadWord(root_)};
       continue;
     }
-    if (head != nullptr && LiesLeft(*head, target) && !DEUT_OMITTED("bwtree.step_right")) {
+    if (head != nullptr && LiesLeft(*head, target) && DEUT_STEP("bwtree.step_right")) {
       // A parent that had the term would have led the thread further right: the split to the right of this page may
       // be unfinished.
       const Fence& fence = *head->fence;

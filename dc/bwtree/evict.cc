@@ -11,12 +11,12 @@ namespace deut::dc {
 bool BwTree::Evict(const VisitedPage& page) {
   const Node* const head = page.word.head();
   if (head == nullptr || !head->is_leaf() || page.parent == kNoPage) return false;
-  if (!IsClean(head) && !DEUT_OMITTED("evict.clean")) return false;
+  if (!IsClean(head) && DEUT_STEP("evict.clean")) return false;
   // A blind update takes the page's bounds from its parent (update.cc), so the parent must have the terms of all the
   // page's splits. It has them if it states the page's own upper bound, and still is the head that was read.
   const Fence& fence = *head->fence;
   const bool same = fence.bounded() == page.bounded && fence.high_key() == page.high;
-  if (!same && !DEUT_OMITTED("evict.term_posted")) return false;
+  if (!same && DEUT_STEP("evict.term_posted")) return false;
   if (pages_.Load(page.parent) != page.parent_head) return false;
   DEUT_IN_FLIGHT("dc.swap_out");
   const PageAddress newest = pages_.Image(page.id).newest();

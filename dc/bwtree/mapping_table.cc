@@ -102,7 +102,7 @@ void MappingTable::Push(PageId id, std::atomic<uint32_t>* top_word) {
 
 void MappingTable::FreeUnseen(PageId id) {
   DEUT_DCHECK(id != kNoPage);
-  if (keep_freed_ && !DEUT_OMITTED("pages.free_durable")) return Push(id, &limbo_top_);
+  if (keep_freed_ && DEUT_STEP("pages.free_durable")) return Push(id, &limbo_top_);
   free_count_.fetch_add(1, std::memory_order_relaxed);
   Push(id, &free_top_);
 }
@@ -197,7 +197,7 @@ bool MappingTable::ReplaceImage(PageId id, PageAddress newest, const ImageParts&
   // No address is used twice, so the same newest part means the same image. A new list cannot lie at the old one's
   // address, because of the guard.
   const ImageParts now = PartsOf(old);
-  if ((now.empty() || now.newest() != newest) && !DEUT_OMITTED("clean.checks_image")) return false;
+  if ((now.empty() || now.newest() != newest) && DEUT_STEP("clean.checks_image")) return false;
   const uint64_t image = ImageOf(parts);
   DEUT_POINT("mapping_table.replace_image.before_cas");
   if (DEUT_CAS_FAILS("mapping_table.replace_image.cas") ||

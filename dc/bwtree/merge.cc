@@ -142,7 +142,7 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
   if (left_head->fence->sibling != right) return false;  // the left page was split; the next pass finds its right half
   const Timestamp left_flat = left_head->base->flat();
   const Timestamp flat = head->base->flat();
-  if (left_flat != flat && !DEUT_OMITTED("X1.merge_below_bound") &&
+  if (left_flat != flat && DEUT_STEP("X1.merge_below_bound") &&
       std::max(left_flat, flat).value >= consolidation_timestamp_.load(std::memory_order_acquire)) {
     return false;
   }

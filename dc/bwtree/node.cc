@@ -67,7 +67,7 @@ Owned<RecordDelta> RecordDelta::NewOn(const Node* head, NodeKind kind, std::stri
   // Relaxed order suffices: the flag publishes nothing. The memory behind the host became visible with the host
   // itself.
   if (bytes > host->room ||
-      (host->room_taken.exchange(true, std::memory_order_relaxed) && !DEUT_OMITTED("bwtree.room_taken_once"))) {
+      (host->room_taken.exchange(true, std::memory_order_relaxed) && DEUT_STEP("bwtree.room_taken_once"))) {
     return New(kind, key, value, version, more);
   }
   char* const memory = const_cast<char*>(reinterpret_cast<const char*>(host)) + host->bytes();

@@ -128,7 +128,7 @@ bool PageFlusher::CollectPrerequisites(const Node* mark, std::vector<PageId>* fi
     const PageId child = page->child(i);
     const Node* const head = pages_.Load(child);
     if (const auto adding = adding_.find(child); adding != adding_.end()) {
-      if (IsRestructuredSince(head, adding->second) && !DEUT_OMITTED("flush.child_as_encoded")) return false;
+      if (IsRestructuredSince(head, adding->second) && DEUT_STEP("flush.child_as_encoded")) return false;
     } else if (!pages_.HasImage(child) || (head != nullptr && IsRestructured(head))) {
       first->push_back(child);
     }

@@ -139,7 +139,7 @@ Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
   // The page's word was loaded above, before this comparison. In the other order, a load, a flush and an eviction in
   // between could give the page a newer image and word. The compare-and-swap would then install the older content.
   DEUT_POINT("bwtree.load.before_image_again");
-  if (pages_.Image(page.id).newest() != load->parts.newest() && !DEUT_OMITTED("bwtree.load_image_again")) {
+  if (pages_.Image(page.id).newest() != load->parts.newest() && DEUT_STEP("bwtree.load_image_again")) {
     return Status::Ok();
   }
   const Node* const stub = page.head();

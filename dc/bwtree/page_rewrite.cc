@@ -173,7 +173,7 @@ void PageRewriter::Replace(const Pending& pending) {
     store_.MarkDead(pending.parts.newest());
     return;
   }
-  if (!DEUT_OMITTED("clean.unlinks_first")) MarkReplacedDead({&pending, 1});
+  if (DEUT_STEP("clean.unlinks_first")) MarkReplacedDead({&pending, 1});
 }
 
 }  // namespace deut::dc

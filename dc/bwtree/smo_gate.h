@@ -19,7 +19,7 @@ namespace deut::dc {
 class SmoGate {
  public:
   // REQUIRES: a guard, which the caller holds until the change is complete.
-  bool closed() const { return closed_.load(std::memory_order_seq_cst) && !DEUT_OMITTED("checkpoint.gate"); }
+  bool closed() const { return closed_.load(std::memory_order_seq_cst) && DEUT_STEP("checkpoint.gate"); }
   // After Close, the caller waits for a grace period of the reclamation domain.
   void Close() { closed_.store(true, std::memory_order_seq_cst); }
   void Open() { closed_.store(false, std::memory_order_seq_cst); }

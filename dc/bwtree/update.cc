@@ -80,7 +80,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
         return Outcome::kDuplicate;
       }
       if (delta == nullptr ||
-          (delta->tenant && delta->base != head->base && !DEUT_OMITTED("bwtree.tenant_stays_in_its_chain"))) {
+          (delta->tenant && delta->base != head->base && DEUT_STEP("bwtree.tenant_stays_in_its_chain"))) {
         const size_t more = RoomBehind(head, key.size() + value.size(), options_.leaf_chain_length);
         delta = RecordDelta::NewOn(head, kind, key, value, version, more);
       }
@@ -120,7 +120,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
 // - The page cannot be split without being loaded, and then its word never becomes this one again.
 bool BwTree::PutOnStored(const PageView& page, Owned<RecordDelta>* owned) {
   DEUT_POINT("bwtree.blind.before_look_again");
-  if (pages_.Load(page.parent) != page.parent_head && !DEUT_OMITTED("bwtree.blind_look_again")) return false;
+  if (pages_.Load(page.parent) != page.parent_head && DEUT_STEP("bwtree.blind_look_again")) return false;
   RecordDelta* const delta = owned->get();
   const ChildBounds bounds = BoundsOfChild(page.parent_head, delta->key());
   Owned<BasePage> stub = BasePage::BuildStub({bounds.low, bounds.high, bounds.bounded ? kUnknownPage : kNoPage});

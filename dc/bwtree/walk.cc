@@ -19,7 +19,7 @@ uint8_t BwTree::root_level() {
 // was evicted. So its terms have been posted since the parent was read.
 bool BwTree::VisitUnposted(PageId left, const Node* head, bool bounded, std::string_view high, PageVisitor* visitor) {
   absl::InlinedVector<VisitedPage, 4> unposted;
-  while (!DEUT_OMITTED("X6.visit_unposted")) {
+  while (DEUT_STEP("X6.visit_unposted")) {
     if (head == nullptr) return false;
     if (IsRemoved(head)) break;  // the left neighbour continues from here
     const Fence& fence = *head->fence;
@@ -69,7 +69,7 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
     // A page on storage has all its terms in the current parent. If that is not the parent that was read, the rest is
     // left to the next call.
     const bool all = VisitUnposted(child, word.head(), bounded, high, visitor);
-    if (!all && pages_.Load(parent.id) != parent.head() && !DEUT_OMITTED("X6.walk_again")) {
+    if (!all && pages_.Load(parent.id) != parent.head() && DEUT_STEP("X6.walk_again")) {
       walk->high.assign(high);
       return;
     }

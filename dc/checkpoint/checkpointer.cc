@@ -94,7 +94,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   // Ids that are freed after this point may be named by images of this checkpoint; they wait for the next one.
   const uint32_t freed = environment_.trees.pages.TakeLimboIds();
   Capture capture;
-  if (!DEUT_OMITTED("X6.position_first")) capture.position = applied();
+  if (DEUT_STEP("X6.position_first")) capture.position = applied();
   Status status;
   flusher_->SetSpaceUse(SpaceUse::kCheckpoint);
   {
@@ -147,7 +147,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   // S2: this follows the removal, which makes room for it on a full disk, and precedes the announcement of the
   // position. A TC may rely on a checkpoint only after that. If the checkpoint is then lost, a later start is refused
   // rather than empty.
-  if (record_kept && !DEUT_OMITTED("S2.record_kept")) DEUT_RETURN_IF_ERROR(record_kept(set_->oldest_kept()));
+  if (record_kept && DEUT_STEP("S2.record_kept")) DEUT_RETURN_IF_ERROR(record_kept(set_->oldest_kept()));
   {
     const MutexLock stable_lock(stable_mutex_);
     stable_ = set_->oldest_kept() == set_->newest() ? capture.position : previous;

@@ -83,7 +83,7 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
     return DEUT_ERROR(kCorruption, set->directory_, "/", CheckpointName(opened), ": is not there any more");
   }
   // The name may not be durable yet: it may exist only because the machine has not stopped since the rename.
-  if (opened.value != 0 && !DEUT_OMITTED("X6.sync_opened_name")) {
+  if (opened.value != 0 && DEUT_STEP("X6.sync_opened_name")) {
     DEUT_RETURN_IF_ERROR(storage.SyncDirectory(set->directory_));
   }
   set->next_ = CheckpointNumber(highest.value + 1);
@@ -127,7 +127,7 @@ void CheckpointSet::RemoveOld() {
     bool temporary;
     if (!ParseAny(name, &number, &temporary)) continue;
     if (!temporary && (number == newest_ || number == previous_)) continue;
-    if (unrecognized_names_.contains(name) && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;
+    if (unrecognized_names_.contains(name) && DEUT_STEP("V.keep_what_is_not_understood")) continue;
     (void)storage_.Remove(Concat(directory_, "/", name));  // the next checkpoint tries again
   }
 }

@@ -141,9 +141,9 @@ Status CheckpointWriter::Core::Finish() {
   // The order matters at a crash. The bytes are durable and verified before the rename, so a file under NAME is
   // always complete. The name is durable before Finish returns OK, so a completed checkpoint is never lost.
   DEUT_RETURN_IF_ERROR(WriteBlock(/*last=*/true));
-  if (!DEUT_OMITTED("X6.sync_checkpoint")) DEUT_RETURN_IF_ERROR(file->Sync());
+  if (DEUT_STEP("X6.sync_checkpoint")) DEUT_RETURN_IF_ERROR(file->Sync());
   file.reset();
-  if (!DEUT_OMITTED("S2.verify_checkpoint")) DEUT_RETURN_IF_ERROR(Verify());
+  if (DEUT_STEP("S2.verify_checkpoint")) DEUT_RETURN_IF_ERROR(Verify());
   DEUT_RETURN_IF_ERROR(storage.Rename(temporary_path, path));
   return DEUT_OMITTED("X6.sync_checkpoint_name") ? Status::Ok() : storage.SyncDirectory(directory);
 }

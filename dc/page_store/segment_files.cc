@@ -251,7 +251,7 @@ Status SegmentFiles::SyncSegment(Segment& segment, File& file) {
   const uint64_t written = segment.written_bytes.load();
   if (segment.synced_bytes.load() >= written) return Status::Ok();
   DEUT_POINT("page_store.sync.before");
-  if (!DEUT_OMITTED("X6.sync_segments")) {
+  if (DEUT_STEP("X6.sync_segments")) {
     if (const Status synced = file.Sync(); !synced.ok()) return BecomeFatal(synced);
   }
   counters_.syncs.fetch_add(1, std::memory_order_relaxed);
@@ -262,7 +262,7 @@ Status SegmentFiles::SyncSegment(Segment& segment, File& file) {
 Status SegmentFiles::SyncNames() {
   const uint64_t made = names_made_.load();
   if (names_synced_.load() >= made) return Status::Ok();
-  if (!DEUT_OMITTED("X6.sync_segment_names")) {
+  if (DEUT_STEP("X6.sync_segment_names")) {
     if (const Status synced = storage_.SyncDirectory(directory_); !synced.ok()) return BecomeFatal(synced);
   }
   counters_.syncs.fetch_add(1, std::memory_order_relaxed);
@@ -362,7 +362,7 @@ Result<size_t> SegmentFiles::RemoveDeadSegments(CheckpointNumber oldest_kept) {
     const Result<bool> ours = MayRemove(path);
     const bool understood = ours.ok() ? *ours : ours.status() == ErrorCode::kNotFound;  // no such file: nothing is lost
     // A file that was not understood is never removed.
-    if (!understood && !DEUT_OMITTED("V.keep_what_is_not_understood")) continue;
+    if (!understood && DEUT_STEP("V.keep_what_is_not_understood")) continue;
     if (Status removed = RemoveFile(path); removed.ok()) {
       ++count;
       continue;

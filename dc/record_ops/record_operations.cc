@@ -327,7 +327,7 @@ std::vector<TableInfo> RecordOperations::Tables() {
   }
   // T1: ids are drawn above the highest that was ever used. The other dropped ids add no information, and their
   // number is unlimited.
-  if (!now.dropped.empty() && !DEUT_OMITTED("T1.list_last_dropped")) {
+  if (!now.dropped.empty() && DEUT_STEP("T1.list_last_dropped")) {
     TableInfo info;
     info.id = now.dropped.highest();
     info.dropped = true;

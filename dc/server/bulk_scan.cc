@@ -45,7 +45,7 @@ Status BulkScan::Next(ScanBatch* batch, Deadline /*deadline*/) {
   if (!granted_ || bytes_ == 0 || BoundReached()) return DEUT_ERROR(kWrongState, "the scan's grant is used up");
   // The part of the remaining range that was granted.
   ScanCursor stretch = left_;
-  if (!to_the_end_ && !DEUT_OMITTED("S4.only_inside_the_grant")) {
+  if (!to_the_end_ && DEUT_STEP("S4.only_inside_the_grant")) {
     if (ascending()) {
       if (stretch.high.empty() || bound_ < stretch.high) stretch.high = bound_;
     } else {

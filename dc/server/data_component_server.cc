@@ -258,7 +258,7 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
     return DEUT_ERROR(kVersionMismatch, "the TC speaks protocol version ", request.protocol_version, ", this DC ",
                       kProtocolVersion);
   }
-  if (request.expected_dc.value != 0 && request.expected_dc != id_ && !DEUT_OMITTED("X4.check_expected_dc")) {
+  if (request.expected_dc.value != 0 && request.expected_dc != id_ && DEUT_STEP("X4.check_expected_dc")) {
     return DEUT_ERROR(kWrongState, "this is data component ", id_.value, ", but the redo log of TC ", request.tc.value,
                       " knows data component ", request.expected_dc.value,
                       "; wrong address, or a folder of another cluster; nothing was changed");
@@ -306,8 +306,7 @@ Status DataComponentServer::AcceptTc(const HelloRequest& request) {
   // X4: only the log stream moves `applied`, and no other stream can be opened meanwhile. Suppose that it moved after
   // the comparison. The DC would then obey a TC whose log lacks updates that the DC holds. The next comparison would
   // be with the new TC's own incarnation, and the evidence would be gone.
-  if (log_stream_ != nullptr && !DEUT_OMITTED("X4.freeze_first") && !DEUT_OMITTED("X5.close_old_stream"))
-    log_stream_->Pause();
+  if (log_stream_ != nullptr && DEUT_STEP("X4.freeze_first") && DEUT_STEP("X5.close_old_stream")) log_stream_->Pause();
   Status status = CheckBasis(request);
   if (status.ok()) status = state_.SetFence(wanted, request.log_durable);
   if (!status.ok()) {
@@ -322,7 +321,7 @@ Status DataComponentServer::AcceptTc(const HelloRequest& request) {
 
 void DataComponentServer::CloseLogStream(const Status& reason) {
   if (log_stream_ == nullptr) return;
-  if (!DEUT_OMITTED("X5.close_old_stream")) log_stream_->Close(reason);
+  if (DEUT_STEP("X5.close_old_stream")) log_stream_->Close(reason);
   log_stream_.reset();
 }
 
@@ -512,7 +511,7 @@ uint64_t DataComponentServer::FreeBytes() {
   // X7: updates that were applied but are in no checkpoint still have to be written.
   const uint64_t unflushed = operations_->unflushed_bytes(/*plenty=*/room / kCoarseBoundDivisor);
   // If the bound takes a large part of the remaining room, a checkpoint shows how much is really needed.
-  if (unflushed > room / kEarlyCheckpointDivisor && !DEUT_OMITTED("X7.hurry")) checkpoints_.RequestNow();
+  if (unflushed > room / kEarlyCheckpointDivisor && DEUT_STEP("X7.hurry")) checkpoints_.RequestNow();
   const uint64_t bytes = operations_->memory_exhausted() ? 0 : room - std::min(room, unflushed);
   free_bytes_.store(bytes, std::memory_order_relaxed);
   return bytes;

@@ -49,9 +49,9 @@ Status Fencing::CheckHello(const FenceState& current, const FenceState& wanted) 
   }
   DEUT_RETURN_IF_ERROR(CheckTc(current, wanted.tc));
   if (current.epoch.value == 0) return Status::Ok();
-  if (wanted.epoch < current.epoch && !DEUT_OMITTED("X5.refuse_lower_epoch"))
+  if (wanted.epoch < current.epoch && DEUT_STEP("X5.refuse_lower_epoch"))
     return LowerEpoch(current.epoch, wanted.epoch);
-  if (wanted.epoch == current.epoch && wanted.nonce != current.nonce && !DEUT_OMITTED("X5.refuse_other_nonce")) {
+  if (wanted.epoch == current.epoch && wanted.nonce != current.nonce && DEUT_STEP("X5.refuse_other_nonce")) {
     return OtherNonce(current.epoch);
   }
   return Status::Ok();
@@ -68,7 +68,7 @@ void Fencing::Replace(const FenceState& state) {
   Fence* const old = current_.load(std::memory_order_acquire);
   // The old gate closes before the new fence becomes current: once a call of the new TC enters, no call of the old TC
   // is inside.
-  if (old != nullptr && !DEUT_OMITTED("X5.drain")) old->gate.Close();
+  if (old != nullptr && DEUT_STEP("X5.drain")) old->gate.Close();
   current_.store(next.get(), std::memory_order_seq_cst);
   fences_.push_back(std::move(next));
 }
@@ -97,12 +97,12 @@ Fencing::Admission::Admission(Fencing& fencing, const Sender& sender) {
   Fence* const fence = fencing.current_.load(std::memory_order_seq_cst);
   const bool fits = fence != nullptr && sender.epoch == fence->state.epoch && sender.nonce == fence->state.nonce &&
                     sender.tc == fence->state.tc;
-  if (!fits && !DEUT_OMITTED("X5.check_every_request")) [[unlikely]] {
+  if (!fits && DEUT_STEP("X5.check_every_request")) [[unlikely]] {
     status_ = Check(fence, sender);
     if (status_.ok()) status_ = DEUT_ERROR(kUnavailable, "no TC has said Hello");
     return;
   }
-  if (sender.incarnation != fencing.incarnation_ && !DEUT_OMITTED("X3.check_incarnation")) [[unlikely]] {
+  if (sender.incarnation != fencing.incarnation_ && DEUT_STEP("X3.check_incarnation")) [[unlikely]] {
     status_ = DEUT_ERROR(kWrongIncarnation, "the request is meant for incarnation ", sender.incarnation.value,
                          ", this is ", fencing.incarnation_.value);
     return;

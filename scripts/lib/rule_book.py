@@ -4,7 +4,7 @@ Usage: rule_book.py --write | --check
 --write puts the reference block of each section anew; --check changes nothing, prints what is wrong as FILE:LINE, and fails if anything is.
 
 A section is `## RULE: name`, where RULE is one of RULES or, for steps that belong to no single rule, `FAMILY.*`. Its block lies between BEGIN and END
-and lists the steps of the section: from DEUT_OMITTED("STEP") in the sources the file, from integration/rules.txt the tests, from
+and lists the steps of the section: from DEUT_STEP("STEP") and DEUT_OMITTED("STEP") in the sources the file, from integration/rules.txt the tests, from
 integration/models/models.txt the models, from integration/bugs/bugs.txt whether general instruments find the bug.
 
 Citations, in comments, Markdown and models, are:
@@ -45,7 +45,7 @@ NO_RULES = {'R20', 'L3'}
 # Where a step is the example of a name.
 EXAMPLES = ('common/testing/', 'scripts/lib/rule_book')
 
-OMITTED = re.compile(r'DEUT_OMITTED\(\s*"([^"]+)"\s*\)')
+OMITTED = re.compile(r'DEUT_(?:OMITTED|STEP)\(\s*"([^"]+)"\s*\)')
 STEP = re.compile(r'(?<![\w.])([RLSTDXPV]\d*|' + '|'.join(FAMILIES) + r')\.([a-z][a-z0-9_]*)\b(?!\()')
 RULE_WORD = re.compile(r'\b[Rr]ules?\s+((?:[A-Z]\d*\b(?:\s*(?:,|and|or|-|/)\s*)?)+)')
 BARE = re.compile(r'(?<![\w.$/])([RLSDX])(\d{1,2})\b(?!\.?\w)')

@@ -63,7 +63,7 @@ Status Catalogue::NotFound(TableId id) {
 
 Result<std::string> Catalogue::NameOf(TableId id) const {
   std::optional<ReclamationDomain::Guard> guard;
-  if (!DEUT_OMITTED("T1.name_guard")) guard.emplace(domain_);
+  if (DEUT_STEP("T1.name_guard")) guard.emplace(domain_);
   const TableState* const state = Find(id);
   if (state == nullptr) return NotFound(id);
   return std::string(state->name());
@@ -139,7 +139,7 @@ bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector
   size_t left = kFreedPerRound;
   while (!unindexed_.empty() && left > 0) {
     Unindexed& out = unindexed_.front();
-    if (!out.drawn.has_value() || (*out.drawn >= passed && !DEUT_OMITTED("T1.free_below_low_water"))) break;
+    if (!out.drawn.has_value() || (*out.drawn >= passed && DEUT_STEP("T1.free_below_low_water"))) break;
     const size_t before = out.tables.size();
     std::erase_if(out.tables, [&](const Dropped& dropped) {
       if (left == 0 || !Free(dropped, collector)) return false;

@@ -18,7 +18,7 @@ bool BulkScan::Interrupted(const Status& status) {
   const DcGate::Pass now = gate_.pass();  // open to this session: its connection is not lost, even if it does not ship
   const bool alone = status == ErrorCode::kUnavailable && stream_ != nullptr && !broke_without_batch_ && now.open() &&
                      now.session == session_;
-  if (alone && !DEUT_OMITTED("X3.cut_stream_is_no_loss")) {
+  if (alone && DEUT_STEP("X3.cut_stream_is_no_loss")) {
     broke_without_batch_ = true;
   } else if (!gate_.ReportIfLost(status, session_)) {
     return false;

@@ -176,7 +176,7 @@ uint64_t DcGate::StartSession(const HelloAnswer& hello, std::shared_ptr<DirectRe
 void DcGate::SetStartTarget(Position target) {
   MutexLock lock(mutex_);
   start_target_known_ = true;
-  if (!DEUT_OMITTED("X4.wait_applied")) required_ = std::max(required_, target);
+  if (DEUT_STEP("X4.wait_applied")) required_ = std::max(required_, target);
   ever_sent_ = std::max(ever_sent_, target);
   PublishLocked();
 }
@@ -203,7 +203,7 @@ void DcGate::NoteError(const Status& why) {
 
 void DcGate::OnAck(const ApplyAck& ack) {
   MutexLock lock(mutex_);
-  if (ack.incarnation != incarnation_ && !DEUT_OMITTED("X3.ack_of_current_life")) {
+  if (ack.incarnation != incarnation_ && DEUT_STEP("X3.ack_of_current_life")) {
     ++dropped_acks_;
     return;
   }

@@ -193,7 +193,7 @@ void DcLink::Impl::CollectReads(absl::Span<DataRequest* const> requests, Deadlin
       dc_.Abandon(request);
       request->status = DEUT_ERROR(kDeadlineExceeded, options_.dc_name, " has not answered in time");
     } else if (request->status.ok() && request->answered_by != request->sender.incarnation &&
-               !DEUT_OMITTED("X3.check_answer_incarnation")) {
+               DEUT_STEP("X3.check_answer_incarnation")) {
       request->status = DEUT_ERROR(kWrongIncarnation, "an answer came from incarnation ", request->answered_by.value);
     }
   }

@@ -108,7 +108,7 @@ HelloRequest LinkThread::Request() const {
   request.tc = log_.tc();
   request.epoch = log_.epoch();
   request.nonce = log_.nonce();
-  if (expected_.known_dcs.size() == 1 && !DEUT_OMITTED("X4.name_expected_dc"))
+  if (expected_.known_dcs.size() == 1 && DEUT_STEP("X4.name_expected_dc"))
     request.expected_dc = expected_.known_dcs.front();
   return request;
 }
@@ -134,7 +134,7 @@ Status LinkThread::Compare(const HelloAnswer& answer) {
 
 Result<std::optional<HelloBasis>> LinkThread::InquireAndBeginLog() {
   std::optional<HelloBasis> basis;
-  const bool look = has_accepted_dc_ ? !DEUT_OMITTED("X4.look_always") : !DEUT_OMITTED("X4.look_first");
+  const bool look = has_accepted_dc_ ? DEUT_STEP("X4.look_always") : DEUT_STEP("X4.look_first");
   if (look) {
     HelloRequest request = Request();
     request.inquiry = true;
@@ -159,7 +159,7 @@ Result<std::optional<HelloBasis>> LinkThread::InquireAndBeginLog() {
 Result<HelloAnswer> LinkThread::SayHello(const std::optional<HelloBasis>& decided_on) {
   HelloRequest request = Request();
   request.log_durable = log_.durable();
-  if (!DEUT_OMITTED("X4.name_basis")) request.decided_on = decided_on;
+  if (DEUT_STEP("X4.name_basis")) request.decided_on = decided_on;
   Result<HelloAnswer> answer = dc_.Hello(request, runtime_.Now() + options_.connect_timeout);
   if (!answer.ok()) {
     FailIfFinal(answer.status());

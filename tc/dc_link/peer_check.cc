@@ -16,7 +16,7 @@ Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, cons
                       ToString(hello.stable), " beyond the applied one ", ToString(hello.applied));
   }
   const bool known = std::ranges::find(expected.known_dcs, hello.dc) != expected.known_dcs.end();
-  if (!known && !DEUT_OMITTED("X4.refuse_unknown")) {
+  if (!known && DEUT_STEP("X4.refuse_unknown")) {
     if (!expected.known_dcs.empty()) {
       return DEUT_ERROR(kWrongState, name, " is not a DC of the redo log of TC ", expected.tc.value, ", which knows ",
                         expected.known_dcs.size(), " (first id ", expected.known_dcs.front().value,
@@ -28,7 +28,7 @@ Status CheckPeer(const HelloAnswer& hello, const PeerExpectation& expected, cons
                         " knows no DC yet; refusing to serve, nothing was deleted");
     }
   }
-  if (hello.applied > expected.limit && !DEUT_OMITTED("X4.refuse_ahead")) {
+  if (hello.applied > expected.limit && DEUT_STEP("X4.refuse_ahead")) {
     return DEUT_ERROR(kCorruption, name, " has applied ", ToString(hello.applied),
                       " but the redo log has sent nothing behind ", ToString(expected.limit),
                       ": the log has lost its end; refusing to serve, nothing was deleted");
@@ -49,7 +49,7 @@ namespace {
 // True if the log was durable beyond `end`. Commits may have been acknowledged up to there, even if the DC lacks
 // them: it lagged when that log was lost or copied.
 bool DurableBeyond(const HelloAnswer& answer, Lsn end) {
-  return answer.log_durable > end && !DEUT_OMITTED("X4.compare_durable");
+  return answer.log_durable > end && DEUT_STEP("X4.compare_durable");
 }
 
 }  // namespace

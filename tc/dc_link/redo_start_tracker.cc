@@ -36,7 +36,7 @@ void RedoStartTracker::Begin(Lsn floor, Lsn tail_afterwards) {
 
 std::optional<Lsn> RedoStartTracker::Finish(Lsn read_up_to, Position stable) {
   if (!tail_) return std::nullopt;
-  if (read_up_to < *tail_ && !DEUT_OMITTED("S2.read_to_tail")) return std::nullopt;
+  if (read_up_to < *tail_ && DEUT_STEP("S2.read_to_tail")) return std::nullopt;
   tail_.reset();
   if (!reports_from_ || stable < *reports_from_) return std::nullopt;
   while (!intervals_.empty() && Covers(stable, intervals_.front().last_commit)) intervals_.pop_front();

@@ -111,7 +111,7 @@ bool Shipper::WindowHasRoom() const {
 
 Status Shipper::Send(ApplyLogStream& stream, MonotonicTime now) {
   // X3: from here on the DC may have applied the batch, whether or not this TC learns of it.
-  if (!DEUT_OMITTED("X3.raise_before_send")) gate_.RaiseEverSent(batch_.to);
+  if (DEUT_STEP("X3.raise_before_send")) gate_.RaiseEverSent(batch_.to);
   // X5: a TC that knows that it is fenced sends nothing.
   if (gate_.finished()) return gate_.final_status();
   if (batch_.from < resent_until_) Add(counters_.resent_batches, 1);

@@ -350,7 +350,7 @@ uint64_t Collector::Spill() {
       // would abort writers of other keys, even of other tables. Spilling uses at most half of the list, so that one spill does not force
       // readers to share floors.
       const Timestamp read = entry->word.Load().last_read();
-      const bool may_wait = deferred_.size() < options_.max_deferred_entries / 2 && !DEUT_OMITTED("R6.spill_defers");
+      const bool may_wait = deferred_.size() < options_.max_deferred_entries / 2 && DEUT_STEP("R6.spill_defers");
       if (!records_.TryRaiseFloor(entry->hash, read) && !may_wait) ShareFloor(entry->hash, read);
       RemoveEntry(entry, low_water);
     });
@@ -440,7 +440,7 @@ void Collector::Fold() {
   };
   guard.reset();  // Add sorts the keys without it
   // S8: published before the records are marked: a scan that skips a marked posting must find its keys in a run.
-  if (!DEUT_OMITTED("S8.publish_first")) publish();
+  if (DEUT_STEP("S8.publish_first")) publish();
   DEUT_POINT("collector.fold.published");
   guard.emplace(domain_);
   std::vector<RecordEntry*> entries;
@@ -594,7 +594,7 @@ void Collector::RetryOldest(size_t count, Timestamp low_water) {
     entry->deferred = false;
     const HeadWord::Value word = entry->word.Load();
     if (word.head != nullptr || word.queued()) continue;
-    if (deferred_.size() >= options_.max_deferred_entries && !DEUT_OMITTED("R6.over_budget") &&
+    if (deferred_.size() >= options_.max_deferred_entries && DEUT_STEP("R6.over_budget") &&
         !records_.TryRaiseFloor(entry->hash, word.last_read())) {
       ShareFloor(entry->hash, word.last_read());  // R6: floor first
     }

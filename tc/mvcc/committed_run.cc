@@ -20,7 +20,7 @@ void CommittedRun::Builder::Append(std::string_view key, Timestamp first_timesta
     Entry& entry = run.entries_.back();
     entry.first_timestamp = DEUT_OMITTED("S8.first_timestamp") ? first_timestamp.value
                                                                : std::min(entry.first_timestamp, first_timestamp.value);
-    if (!DEUT_OMITTED("S8.last_commit")) entry.last_commit = std::max(entry.last_commit, last_commit.value);
+    if (DEUT_STEP("S8.last_commit")) entry.last_commit = std::max(entry.last_commit, last_commit.value);
     entry.removed = entry.removed || removed;
     return;
   }

@@ -97,7 +97,7 @@ bool PostingBook::UnlinkOrHandOn(Range* range, bool all) {
 void PostingBook::CountInSuccessors(const Range& range, uint32_t postings) {
   const RangeMap& map = range.partition()->map();
   const size_t last = map.IndexBelow(range.high());
-  for (size_t i = map.IndexOf(range.low()); i <= last && !DEUT_OMITTED("P.count_copies"); ++i) {
+  for (size_t i = map.IndexOf(range.low()); i <= last && DEUT_STEP("P.count_copies"); ++i) {
     if (map.at(i).first_posting() == nullptr) continue;  // it has no copies: it was filled before it came into the map
     DeadPostings& dead = Add(&map.at(i), postings);
     if (dead.references == 0) {

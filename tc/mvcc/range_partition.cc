@@ -73,13 +73,13 @@ struct RangePartition::Change {
   static bool Copied(const Posting& posting, const Range& to) {
     const TransactionRecord& record = *posting.transaction;
     if (record.collected()) return false;
-    if (!posting.origin->Overlaps(to) && !DEUT_OMITTED("P.origin")) return false;
+    if (!posting.origin->Overlaps(to) && DEUT_STEP("P.origin")) return false;
     switch (record.status()) {
       case TransactionStatus::kAborted:
         return false;
       case TransactionStatus::kActive:
       case TransactionStatus::kCommitting:
-        return !DEUT_OMITTED("P.copy_undecided");
+        return DEUT_STEP("P.copy_undecided");
       case TransactionStatus::kCommitted:
         break;
     }
@@ -120,7 +120,7 @@ bool RangePartition::Holds(const Range& range) const {
 
 void RangePartition::FinishChange() const {
   const Change* const change = change_.load(std::memory_order_seq_cst);
-  if (change != nullptr && !DEUT_OMITTED("P.help")) Finish(*change);
+  if (change != nullptr && DEUT_STEP("P.help")) Finish(*change);
 }
 
 void RangePartition::Finish(const Change& change) const {
@@ -133,7 +133,7 @@ void RangePartition::Finish(const Change& change) const {
       range->Seal();
       DEUT_POINT("partition.sealed");
       range->CloseToPosts();
-      if (!DEUT_OMITTED("P.last_read")) last_read = std::max(last_read, range->last_read());
+      if (DEUT_STEP("P.last_read")) last_read = std::max(last_read, range->last_read());
     }
     DEUT_POINT("partition.marked");
     for (Range* made : step.made) {

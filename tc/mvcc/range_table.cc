@@ -64,17 +64,17 @@ bool Range::Post(TransactionRecord* transaction) {
 }
 
 void Range::Seal() {
-  if (!DEUT_OMITTED("P.seal")) last_read_.fetch_or(kSealed, std::memory_order_seq_cst);
+  if (DEUT_STEP("P.seal")) last_read_.fetch_or(kSealed, std::memory_order_seq_cst);
 }
 
 void Range::CloseToPosts() {
-  if (!DEUT_OMITTED("P.mark")) postings_.fetch_or(kMarked, std::memory_order_seq_cst);
+  if (DEUT_STEP("P.mark")) postings_.fetch_or(kMarked, std::memory_order_seq_cst);
 }
 
 bool Range::TryFill(Posting* first, uint64_t count) {
   uintptr_t unfilled = kUnfilled;
   // S9: counted before another thread can unlink one of the copies.
-  const bool counts = copies_ != nullptr && !DEUT_OMITTED("S9.count_copies");
+  const bool counts = copies_ != nullptr && DEUT_STEP("S9.count_copies");
   if (counts) copies_->fetch_add(count, std::memory_order_relaxed);
   DEUT_POINT("range.fill.before_cas");
   if (DEUT_CAS_FAILS("range.fill.cas") ||
@@ -98,7 +98,7 @@ bool Range::UnlinkFirst(Posting* first, Posting* next) {
 void Range::RetirePosting(Posting* posting, ReclamationDomain& domain) {
   removed_.fetch_add(1, std::memory_order_relaxed);
   // A copy lies in another range than its origin. (The origin was alive when this range was filled, so it was at another address.)
-  if (posting->origin != this && copies_ != nullptr && !DEUT_OMITTED("S9.count_copies")) {
+  if (posting->origin != this && copies_ != nullptr && DEUT_STEP("S9.count_copies")) {
     copies_->fetch_sub(1, std::memory_order_relaxed);
   }
   TransactionRecord& transaction = *posting->transaction;

@@ -174,7 +174,7 @@ void RecordTable::Grow(const Place& place) {
   const uint32_t shift = ShiftBelow(place.level);
   if (shift + kBranchBits > kHashBits) return;
   if (place.branch != nullptr && !place.branch->settled->load(std::memory_order_seq_cst) &&
-      !DEUT_OMITTED("R5.grow_settled")) {
+      DEUT_STEP("R5.grow_settled")) {
     return;
   }
   const StructureRight right(structure_);
@@ -242,14 +242,14 @@ void RecordTable::Raise(std::atomic<uint64_t>& floor, uint64_t hash, Timestamp t
     const bool in_span = InSpan(timestamp);
     DEUT_POINT("record_table.floor.before_load");
     uint64_t seen = floor.load(std::memory_order_seq_cst);
-    if (!in_span && InSpan(timestamp) && !DEUT_OMITTED("R6.span_again")) continue;
+    if (!in_span && InSpan(timestamp) && DEUT_STEP("R6.span_again")) continue;
     const FloorWord word(seen);
     const bool comparable = seen != 0 && (in_span || word.any());
     if (comparable && word.Covers(hash, timestamp)) return;
     FloorWord by = FloorWord::OfKey(hash, timestamp);
     if (!in_span || !MayReplace(word, hash, timestamp)) {
       // The new word stands for reads of other keys as well.
-      const bool later = comparable && word.DistanceFrom(timestamp) > 0 && !DEUT_OMITTED("R6.later_of_both");
+      const bool later = comparable && word.DistanceFrom(timestamp) > 0 && DEUT_STEP("R6.later_of_both");
       by = FloorWord::OfAnyKey(later ? word.TimestampNear(timestamp) : timestamp);
     }
     if (Replace(floor, &seen, by)) return;
@@ -283,7 +283,7 @@ bool RecordTable::SweepFloors(size_t buckets) {
     domain_.RetireObject(new Settling(swept_floors_unseen_), ReclamationDomain::kBatchBytes);
   }
   domain_.Collect();
-  if (!swept_floors_unseen_->load(std::memory_order_seq_cst) && !DEUT_OMITTED("R6.sweep_unseen")) return true;
+  if (!swept_floors_unseen_->load(std::memory_order_seq_cst) && DEUT_STEP("R6.sweep_unseen")) return true;
   // Last: a thread that sees this origin finds no older word, and no thread is about to replace one.
   origin_.store(std::exchange(sweep_to_, 0), std::memory_order_release);
   return false;
@@ -293,7 +293,7 @@ void RecordTable::SweepFloors(Bucket& bucket, Timestamp below) {
   const Timestamp origin{origin_.load(std::memory_order_relaxed)};
   uint64_t seen = bucket.floor.load(std::memory_order_seq_cst);
   // Seen from the origin, each word of a key has its true timestamp. No thread writes a word below low-water any more.
-  while (seen != 0 && FloorWord(seen).TimestampNear(origin) < below && !DEUT_OMITTED("R6.sweep")) {
+  while (seen != 0 && FloorWord(seen).TimestampNear(origin) < below && DEUT_STEP("R6.sweep")) {
     if (Replace(bucket.floor, &seen, FloorWord(0))) break;
   }
   const uintptr_t word = bucket.head.load(std::memory_order_seq_cst);
@@ -306,7 +306,7 @@ void RecordTable::ForEachFloor(uint64_t hash, Visit&& visit) const {
   const Bucket* bucket = &buckets_[hash & mask_];
   for (uint32_t level = 0;; ++level) {
     const uintptr_t word = bucket->head.load(std::memory_order_seq_cst);
-    if (!IsBranch(word) || !DEUT_OMITTED("R6.floors_on_the_way")) {
+    if (!IsBranch(word) || DEUT_STEP("R6.floors_on_the_way")) {
       if (!visit(FloorWord(bucket->floor.load(std::memory_order_seq_cst)))) return;
     }
     if (!IsBranch(word)) return;
@@ -346,8 +346,8 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
   if (!right.held()) return false;
   HeadWord::Value seen = entry->word.Load();
   for (;;) {
-    if (seen.dead() || seen.head != nullptr || (seen.queued() && !DEUT_OMITTED("S7.queued_stays"))) return false;
-    if (!DEUT_OMITTED("R5.check_last_read") && seen.last_read() > low_water &&
+    if (seen.dead() || seen.head != nullptr || (seen.queued() && DEUT_STEP("S7.queued_stays"))) return false;
+    if (DEUT_STEP("R5.check_last_read") && seen.last_read() > low_water &&
         !FloorCovers(entry->hash, seen.last_read())) {
       return false;
     }

@@ -71,7 +71,7 @@ struct RecordVersion {
   }
   Version version() const { return Version{transaction->timestamp(), sequence}; }
   bool dead() const {
-    return (withdrawn.load(std::memory_order_seq_cst) && !DEUT_OMITTED("R4.withdrawn")) ||
+    return (withdrawn.load(std::memory_order_seq_cst) && DEUT_STEP("R4.withdrawn")) ||
            transaction->status() == TransactionStatus::kAborted;
   }
   bool of_dc() const { return sequence == 0; }

@@ -63,7 +63,7 @@ bool Spiller::Unlink(const Chain& chain) {
   while (seen.head == chain.from && !seen.dead()) {
     const Timestamp gone = chain.from->transaction->timestamp();
     HeadWord::Value after = seen.WithHead(nullptr);
-    if (seen.last_read() < gone && !DEUT_OMITTED("S9.cut_raises")) after = after.WithLastRead(gone);
+    if (seen.last_read() < gone && DEUT_STEP("S9.cut_raises")) after = after.WithLastRead(gone);
     DEUT_POINT("spill.before_cas");
     if (DEUT_CAS_FAILS("spill.cas")) {
       seen = entry.word.Load();
@@ -123,7 +123,7 @@ uint64_t Spiller::Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<vo
     return 0;
   }
   // Published before the cuts: a reader that no longer finds a version in its chain must find it in a run.
-  if (!DEUT_OMITTED("S9.publish_before_cut")) options_.runs->Publish(*run);
+  if (DEUT_STEP("S9.publish_before_cut")) options_.runs->Publish(*run);
   DEUT_POINT("spill.published");
   uint64_t bytes = 0;
   for_each_chain([&](Chain* chain) {

@@ -27,7 +27,7 @@ bool ValueEvictor::FillBatch(Lsn collected, Lsn durable, size_t max_commits) {
   while (!queue_.empty() && batch_.size() < max_commits) {
     const Queued& next = queue_.front();
     if (next.commit > collected || DEUT_OMITTED("S9.page_out_collected")) {
-      if (next.commit >= durable && !DEUT_OMITTED("S9.page_out_durable")) break;
+      if (next.commit >= durable && DEUT_STEP("S9.page_out_durable")) break;
       batch_.push_back(next);
     }
     queue_.pop_front();
@@ -40,7 +40,7 @@ bool ValueEvictor::FillBatch(Lsn collected, Lsn durable, size_t max_commits) {
 }
 
 uint64_t ValueEvictor::Run(Lsn collected) {
-  while (!queue_.empty() && queue_.front().commit <= collected && !DEUT_OMITTED("S9.page_out_collected"))
+  while (!queue_.empty() && queue_.front().commit <= collected && DEUT_STEP("S9.page_out_collected"))
     queue_.pop_front();
   uint64_t freed = 0;
   for (size_t left = std::min(queue_.size(), kPerRound); left > 0 && options_.excess() > freed;) {

@@ -31,7 +31,7 @@ Visible FindVisible(const RecordVersion* head, const ReaderView& reader) {
     // After the status: the owner withdraws a version before it commits, so a reader that finds it committed finds it withdrawn, too.
     const bool withdrawn =
         DEUT_OMITTED("R4.status_first") ? too_early : version->withdrawn.load(std::memory_order_seq_cst);
-    if (withdrawn && !DEUT_OMITTED("R4.withdrawn")) continue;
+    if (withdrawn && DEUT_STEP("R4.withdrawn")) continue;
     if (own) {
       if (version->sequence < reader.own_below) return {Visible::Kind::kVersion, version};
       continue;
@@ -42,7 +42,7 @@ Visible FindVisible(const RecordVersion* head, const ReaderView& reader) {
         continue;
       case TransactionStatus::kActive:
       case TransactionStatus::kCommitting:
-        if (earlier && !DEUT_OMITTED("R2.record_conflict")) return {Visible::Kind::kConflict, version};
+        if (earlier && DEUT_STEP("R2.record_conflict")) return {Visible::Kind::kConflict, version};
         continue;
       case TransactionStatus::kCommitted:
         if (earlier) return {Visible::Kind::kVersion, version};
@@ -79,8 +79,8 @@ bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion*
   for (;;) {
     if (seen.dead()) return false;
     // After the word was loaded: a spill that cuts the chain from here on changes the word, so the compare-and-swap below fails.
-    if (spills.Changed() && !DEUT_OMITTED("S7.not_after_spill")) return false;
-    if (LiveHead(seen.head) != over && !DEUT_OMITTED("S7.empty_chain")) return false;
+    if (spills.Changed() && DEUT_STEP("S7.not_after_spill")) return false;
+    if (LiveHead(seen.head) != over && DEUT_STEP("S7.empty_chain")) return false;
     DEUT_POINT("chain.copy.before_cas");
     if (DEUT_CAS_FAILS("chain.copy.cas")) {
       seen = entry.word.Load();
@@ -145,7 +145,7 @@ Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDoma
     } else {
       const bool replaced = transaction == above;  // a later version of its own transaction stands above
       const bool read =
-          !DEUT_OMITTED("S6.unread") && readers.AnyIn(transaction->timestamp(), newer->transaction->timestamp());
+          DEUT_STEP("S6.unread") && readers.AnyIn(transaction->timestamp(), newer->transaction->timestamp());
       if ((replaced || !read) && transaction->collected()) {
         DEUT_POINT("chain.unread.before_unlink");
         // A reader that stands on `version` follows its `older`, which is unchanged. An installer never links below the newest committed version.

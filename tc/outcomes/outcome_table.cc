@@ -94,7 +94,7 @@ void OutcomeTable::EvictSlot(Bucket& bucket, std::atomic<uint64_t>& slot, uint64
                              bool* done) {
   Entry* const old = EntryOf(seen);
   // Raised before the entry is evicted: an asker reads the slots first and the horizon second, so it sees the entry or the raised horizon.
-  if (old != nullptr && !DEUT_OMITTED("outcome.raise_horizon")) {
+  if (old != nullptr && DEUT_STEP("outcome.raise_horizon")) {
     if (old->is_commit()) Raise(bucket.horizon, old->timestamp + 1);
     if (old->is_fence()) Raise(bucket.fence_horizon, old->timestamp + 1);
   }
@@ -167,7 +167,7 @@ Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& na
       lost = DEUT_ERROR(kInvalidArgument, "the transaction's id has been used before: each transaction needs its own");
     } else if ((FindFence(bucket, id) != nullptr ||
                 bucket.fence_horizon.load(std::memory_order_seq_cst) > name.not_before.value) &&
-               !DEUT_OMITTED("outcome.check_fence")) {
+               DEUT_STEP("outcome.check_fence")) {
       lost = Status::Aborted(
           AbortInfo{.reason = AbortReason::kRequested},
           "the transaction's outcome has been asked for, or may have been, before it was committed: it is none");

@@ -10,9 +10,9 @@ namespace deut::tc {
 
 bool BoundedWait::MayWaitFor(TransactionRecord& other) {
   if (engine_.conflict_wait == Duration{0}) return false;
-  if (other.timestamp() > self_ && !DEUT_OMITTED("R9.later_only")) return false;
+  if (other.timestamp() > self_ && DEUT_STEP("R9.later_only")) return false;
   const TransactionStatus status = other.status();
-  if (status == TransactionStatus::kActive && !DEUT_OMITTED("R9.committing_only")) return false;
+  if (status == TransactionStatus::kActive && DEUT_STEP("R9.committing_only")) return false;
   const MonotonicTime now = engine_.runtime.Now();
   if (end_ == MonotonicTime{}) end_ = now + engine_.conflict_wait;
   if (now >= end_) return false;

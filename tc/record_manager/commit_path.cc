@@ -103,7 +103,7 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes, Deadli
   }
   // X7: this look comes after the claim, which every later look by any thread counts. So if two commits together need
   // too much, at least one is refused.
-  if (!engine_.dc.HasSpace(0) && HasPut(updates) && !DEUT_OMITTED("X7.at_commit")) [[unlikely]] {
+  if (!engine_.dc.HasSpace(0) && HasPut(updates) && DEUT_STEP("X7.at_commit")) [[unlikely]] {
     Abort(txn, AbortReason::kFailedOperation);
     return NoSpaceAtDc();
   }
@@ -157,12 +157,12 @@ void CommitPath::FinishCommit(TransactionRecord& record, Lsn lsn) {
   // R9: the status is stored before the look at `awaited`. A waiter marks it before it looks at the status again, so one
   // of the two sees the other.
   record.FinishCommit(lsn);
-  if (record.awaited() && !DEUT_OMITTED("R9.wake")) engine_.runtime.WakeAll(record.status_word());
+  if (record.awaited() && DEUT_STEP("R9.wake")) engine_.runtime.WakeAll(record.status_word());
 }
 
 void CommitPath::Abort(Transaction& txn, AbortReason reason) {
   if (txn.state_ != Transaction::State::kOpen) return;
-  if (txn.record_ != nullptr && !DEUT_OMITTED("R7.abort")) txn.record_->TryAbort();
+  if (txn.record_ != nullptr && DEUT_STEP("R7.abort")) txn.record_->TryAbort();
   if (reason == AbortReason::kIdle || reason == AbortReason::kRequested || reason == AbortReason::kShutdown ||
       reason == AbortReason::kOverBudget || reason == AbortReason::kFailedOperation) {
     engine_.counters.aborts[static_cast<size_t>(reason)].fetch_add(1, std::memory_order_relaxed);

@@ -47,7 +47,7 @@ Status OverBudget(const Engine& engine);
 // Returns whether a transaction may pin more. `record`: its own, null before its first write.
 inline bool MayPin(const Engine& engine, TransactionRecord* record) {
   const uint64_t own = record == nullptr ? 0 : record->pinned_bytes;
-  const bool bulk = own >= BulkBytes::kMinBulkBytes && !DEUT_OMITTED("S9.bulk");
+  const bool bulk = own >= BulkBytes::kMinBulkBytes && DEUT_STEP("S9.bulk");
   if (bulk) [[unlikely]] {
     if (record->bulk_hold == nullptr) record->bulk_hold = std::make_unique<BulkBytes::Hold>(engine.bulk);
     if (record->bulk_hold->Charge(own, engine.version_budget_bytes)) return true;

@@ -74,7 +74,7 @@ Status ScanPath::UsePrefetchedAnswer() {
 DataRequest* PrefetchedScan::request() { return txn_->prefetched_scan_->first_request.get(); }
 
 void PrefetchedScan::OnRequestReturned() {
-  if (!request()->status.ok() && !DEUT_OMITTED("X3.begun_has_answer")) GiveUp();
+  if (!request()->status.ok() && DEUT_STEP("X3.begun_has_answer")) GiveUp();
   if (DEUT_OMITTED("S1.begun_in_low_water") && txn_ != nullptr) engine_.active.End(txn_->slot_);
 }
 

@@ -50,7 +50,7 @@ ReadPath::Found ReadPath::LookInSpilled(TableId table, std::string_view key, Rec
 ReadPath::Found ReadPath::ReadFromLog(const LoggedPut& put, Version version, RecordBatch* result, Status* failed) {
   std::string value;
   const Status read = ReadLogged(engine_, put, &value);
-  if (read == ErrorCode::kNotFound && !DEUT_OMITTED("S2.trimmed_is_at_the_dc")) return Found::kAsk;
+  if (read == ErrorCode::kNotFound && DEUT_STEP("S2.trimmed_is_at_the_dc")) return Found::kAsk;
   if (!read.ok()) {
     *failed = read;
     return Found::kFailed;
@@ -113,7 +113,7 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
 }
 
 void ReadPath::KeepAnswer(TableId table, std::string_view key, const RecordBatch& answer) {
-  if (engine_.read_cache == nullptr || (found_runs_ && !DEUT_OMITTED("S7.not_over_spilled"))) return;
+  if (engine_.read_cache == nullptr || (found_runs_ && DEUT_STEP("S7.not_over_spilled"))) return;
   if (DEUT_OMITTED("S7.in_low_water")) engine_.active.End(txn_.slot_);
   DEUT_POINT("read.before_fill");
   const SpillWatch spilled =

@@ -63,7 +63,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
     if (sealed) table.FinishRangeChange();  // P: then the map has changed
   }
   if (pending_.writer != nullptr && !EndBeforePending(&stretch)) {
-    if (blocked != nullptr && !DEUT_OMITTED("R8.ahead_decides_nothing")) {
+    if (blocked != nullptr && DEUT_STEP("R8.ahead_decides_nothing")) {
       *blocked = *done = true;
       return Status::Ok();
     }
@@ -85,7 +85,7 @@ Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const S
   *sealed = for_update_ && !txn_.Post(range, DEUT_OMITTED("R3.post_first"));
   if (*sealed) return Status::Ok();
   DEUT_POINT("scan.before_raise");
-  if (raise && !DEUT_OMITTED("R2.raise") && !DEUT_OMITTED("R2.raise_first")) {
+  if (raise && DEUT_STEP("R2.raise") && DEUT_STEP("R2.raise_first")) {
     *sealed = !range.RaiseLastRead(txn_.timestamp_);
     if (*sealed) return Status::Ok();
   }
@@ -120,7 +120,7 @@ bool ScanGather::GatherFrom(TransactionRecord& record, TableId table, const Stre
         return true;
       case TransactionStatus::kActive:
       case TransactionStatus::kCommitting:
-        if (!DEUT_OMITTED("R2.look")) FindPending(record, table, stretch);
+        if (DEUT_STEP("R2.look")) FindPending(record, table, stretch);
         return !pending_.at_once;
       case TransactionStatus::kCommitted:
         break;

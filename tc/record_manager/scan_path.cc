@@ -186,7 +186,7 @@ Status ScanPath::Step(const TableState& table) {
   // S4: TC keys are emitted only up to the bound that this answer covers.
   size_t end = s.keys.size();
   const bool to_the_bound = s.answer->to_the_bound;
-  if (!to_the_bound && !DEUT_OMITTED("S4.covered_bound")) {
+  if (!to_the_bound && DEUT_STEP("S4.covered_bound")) {
     const std::string& covered = s.answer->covered;
     const auto covers = [&](const GatheredKey& g) { return ascending() ? g.key < covered : g.key >= covered; };
     end = static_cast<size_t>(
@@ -435,7 +435,7 @@ void ScanPath::Merge(size_t end, bool last) {
     if (k < end && s.keys[k].key == record.key) {
       const GatheredKey& gathered = s.keys[k++];
       const bool tc_wins = gathered.kind != GatheredKey::Kind::kAskDc && gathered.version > record.version;
-      if (tc_wins && !DEUT_OMITTED("S5.larger_wins")) {
+      if (tc_wins && DEUT_STEP("S5.larger_wins")) {
         flush();  // the records before this one
         answer.merged_bytes += record_bytes;
         ++answer.merged_records;

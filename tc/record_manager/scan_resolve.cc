@@ -68,10 +68,10 @@ size_t ScanPath::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) {
     gathered->value = state_->values.Copy(version.value());
   }
   // S7: a copy holds the record that the DC has now, so it is newer than the DC's earlier answer.
-  if (version.of_dc() && !DEUT_OMITTED("S7.newest")) gathered->version = Version{kMaxTimestamp, 0};
+  if (version.of_dc() && DEUT_STEP("S7.newest")) gathered->version = Version{kMaxTimestamp, 0};
   // D1: the scan depends on this commit, and on no later one of the key. (A version that has left the chain was
   // durable when it was shipped.)
-  if (version.transaction != txn_.record_ && !DEUT_OMITTED("D1.depend_on_scanned"))
+  if (version.transaction != txn_.record_ && DEUT_STEP("D1.depend_on_scanned"))
     txn_.DependOn(version.transaction->commit_lsn());
   return RecordBatch::kHeaderBytes + gathered->key.size() + version.value_bytes;
 }

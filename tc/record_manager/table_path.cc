@@ -29,7 +29,7 @@ Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
       const TransactionStatus status = record.status();
       const bool undecided = status == TransactionStatus::kActive || status == TransactionStatus::kCommitting;
       const bool later = status == TransactionStatus::kCommitted && record.timestamp() > self;
-      if ((undecided || later) && !DEUT_OMITTED("T1.look")) {
+      if ((undecided || later) && DEUT_STEP("T1.look")) {
         conflict = Conflict(engine, AbortReason::kTableWriter, self, table.id(), {}, record.timestamp());
       }
       return conflict.ok();
@@ -95,7 +95,7 @@ Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(CheckRangeControl(engine_));
   DEUT_ASSIGN_OR_RETURN(const Catalogue::TablePointer table, engine_.catalogue.FindByName(name));
   // One drop at a time. From here on no other thread finds the table, unless the drop fails and opens it again.
-  if (!DEUT_OMITTED("T1.close") && !table->TryClose()) return Catalogue::NotFound(table->id());
+  if (DEUT_STEP("T1.close") && !table->TryClose()) return Catalogue::NotFound(table->id());
   CommitPath commits(engine_);
   Transaction txn;
   if (Status begun = commits.Begin(txn, TableChange(), deadline, /*writes=*/true); !begun.ok()) {

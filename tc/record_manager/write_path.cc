@@ -30,7 +30,7 @@ Range& WritePath::PostIntent(const TableState& table, std::string_view key) {
 
 const Range* WritePath::PostFirst(const TableState& table, std::string_view key) {
   if (engine_.range_control == RangeControl::kNone) return nullptr;
-  if (!DEUT_OMITTED("R1.post_first")) return &PostIntent(table, key);
+  if (DEUT_STEP("R1.post_first")) return &PostIntent(table, key);
   const RangeMap& map = table.map();
   return &map.at(map.IndexOf(key));
 }
@@ -57,10 +57,10 @@ void WritePath::CountPinned(uint64_t version_bytes) {
 
 Status WritePath::CheckReads(const TableState& table, const Range* posted, std::string_view key, uint64_t hash) {
   const Timestamp self = txn_.timestamp_;
-  if (const Timestamp floor = engine_.records.Floor(hash, self); floor > self && !DEUT_OMITTED("R6.check_floor")) {
+  if (const Timestamp floor = engine_.records.Floor(hash, self); floor > self && DEUT_STEP("R6.check_floor")) {
     return Conflict(engine_, AbortReason::kBucketFloor, self, table.id(), key, floor);
   }
-  if (posted != nullptr && !DEUT_OMITTED("R1.check_range")) {
+  if (posted != nullptr && DEUT_STEP("R1.check_range")) {
     const Timestamp range_read = RangeRead(table, *posted, key);
     if (range_read > self) return Conflict(engine_, AbortReason::kRangeReadLater, self, table.id(), key, range_read);
   }
@@ -96,12 +96,12 @@ Status WritePath::ExamineHead(const RecordVersion& live, TableId table, std::str
   const TransactionStatus status = live.transaction->status();
   if (status == TransactionStatus::kAborted) return Status::Ok();
   const Timestamp other = live.transaction->timestamp();
-  if (status != TransactionStatus::kCommitted && !DEUT_OMITTED("R1.head_uncommitted")) {
+  if (status != TransactionStatus::kCommitted && DEUT_STEP("R1.head_uncommitted")) {
     *wait = wait_.MayWaitFor(*live.transaction);
     if (*wait) return Status::Ok();
     return Conflict(engine_, AbortReason::kWriteUncommitted, txn_.timestamp_, table, key, other);
   }
-  if (other > txn_.timestamp_ && !DEUT_OMITTED("R1.head_later")) {
+  if (other > txn_.timestamp_ && DEUT_STEP("R1.head_later")) {
     return Conflict(engine_, AbortReason::kWriteLater, txn_.timestamp_, table, key, other);
   }
   return Status::Ok();
@@ -116,7 +116,7 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
   const Range* const posted = PostFirst(table, key);  // step 1
   // Step 5 follows each publication, even if the intent was posted before. A scan in between has passed this writer
   // if the key was not published yet (R8).
-  bool check_range = !DEUT_OMITTED("R1.check_each") || self->posted.size() > posted_before;
+  bool check_range = DEUT_STEP("R1.check_each") || self->posted.size() > posted_before;
   DEUT_POINT("write.posted");
 
   WriteItem* item = nullptr;
@@ -169,18 +169,18 @@ Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash
         }
         // R4: the transaction found decided may have withdrawn this version before that, after the chain was looked
         // at.
-        if (live->dead() && !DEUT_OMITTED("R4.live_again")) continue;
+        if (live->dead() && DEUT_STEP("R4.live_again")) continue;
       }
       // The record's half of step 5. The install is a compare-and-swap of the same 16 bytes, so no read comes in
       // between unseen.
-      if (!own && seen.last_read() > timestamp && !DEUT_OMITTED("R1.check_record")) {
+      if (!own && seen.last_read() > timestamp && DEUT_STEP("R1.check_record")) {
         return refuse(Conflict(engine_, AbortReason::kRecordReadLater, timestamp, table.id(), key, seen.last_read()));
       }
       if (version == nullptr) version = RecordVersion::Create(self, txn_.next_sequence_, tombstone, value);
       version->item = item;
       const bool over_copy = live != nullptr && live->of_dc();  // S7: the copy goes
       version->older.store(over_copy ? nullptr : live, std::memory_order_relaxed);
-      const bool reads = condition.precondition != Precondition::kNone && !DEUT_OMITTED("S10.insert_reads");
+      const bool reads = condition.precondition != Precondition::kNone && DEUT_STEP("S10.insert_reads");
       const Timestamp raise_to = reads ? timestamp : Timestamp{0};
       if (InstallVersion(*entry, seen, version, raise_to, engine_.domain)) {
         if (over_copy) engine_.read_cache->Replaced(*live);

@@ -106,7 +106,7 @@ class LogSpace final : public SegmentDemand {
   // not; INVALID_ARGUMENT if it never will.
   Status CheckDisk(uint64_t bytes) const DEUT_EXCLUDES(mutex_);
   void GiveBack(uint64_t bytes) {
-    if (!DEUT_OMITTED("D5.claim")) ring_.GiveBackClaim(bytes);
+    if (DEUT_STEP("D5.claim")) ring_.GiveBackClaim(bytes);
   }
   void KeepSurplus(Lsn end, uint64_t bytes);
   // Gives back the surplus of the commits that the log thread has taken.

@@ -83,7 +83,7 @@ bool LogWriter::NotifyWhenDurable(Lsn lsn, DurabilityCallback* waiter, Urgency u
            seen <= lsn.value && !urgent_below_.compare_exchange_weak(seen, lsn.value + 1, std::memory_order_seq_cst);) {
       }
       parts_.role.Notify();
-    } else if ((durable() > lsn || parts_.failure.failed()) && !DEUT_OMITTED("log.look_after_register")) {
+    } else if ((durable() > lsn || parts_.failure.failed()) && DEUT_STEP("log.look_after_register")) {
       // The record became durable, or the log failed, meanwhile. The thread that answered then may not have seen the
       // waiter. Otherwise it will see it: it stores the durable LSN, or the failure, before it looks for waiters.
       parts_.role.Notify();
@@ -231,7 +231,7 @@ bool LogWriter::HandleCompletions() {
     if (DEUT_OMITTED("D2.in_order"))
       durable_.store(std::max(durable(), block->header.end_lsn()).value, std::memory_order_seq_cst);
     const bool written = request->status.ok() && request->transferred == request->bytes;
-    if (!written && !DEUT_OMITTED("log.failed_write")) {
+    if (!written && DEUT_STEP("log.failed_write")) {
       const std::string error =
           request->status.ok() ? Concat("only ", request->transferred, " of ", request->bytes, " bytes were written")
                                : request->status.ToString();
@@ -351,7 +351,7 @@ bool LogWriter::OpenNextSegment() {
                               .nonce = state_.nonce};
   LogState repeated;
   repeated.key = state_.key;
-  if (!DEUT_OMITTED("D3.repeat_in_header")) repeated = state_;
+  if (DEUT_STEP("D3.repeat_in_header")) repeated = state_;
   predecessor_ = EncodeSegmentHeader(block->header, repeated, next->bytes(), block->buffer.data());
   parts_.segments.Open(next, consumed());
   segment_ = std::move(next);

@@ -31,8 +31,7 @@ class RecoveredOutcomes final : public ChainVisitor {
   }
   void OnBlock(const BlockHeader&) override {}
   void OnEnd(const Cut&, const Status&) override {
-    if (files_missing() && !DEUT_OMITTED("outcome.missing_files"))
-      horizon = std::max(horizon, oldest_->maybe_drawn_below);
+    if (files_missing() && DEUT_STEP("outcome.missing_files")) horizon = std::max(horizon, oldest_->maybe_drawn_below);
   }
   void OnBlockBehindEnd(const BlockHeader&) override {}
   void OnRecord(const LogRecord& record) override {

@@ -259,7 +259,7 @@ Status Recovery::WalkSegment(size_t index, uint64_t* end) {
     break_ = block.status();
     if (!block.ok()) break;
     if (block->header.first_lsn != lsn_ ||
-        (block->header.predecessor != chain_.checksum && !DEUT_OMITTED("log.predecessor")) ||
+        (block->header.predecessor != chain_.checksum && DEUT_STEP("log.predecessor")) ||
         block->header.epoch != chain_epoch_ || block->header.nonce != file.header->nonce) {
       break_ = DEUT_ERROR(kCorruption, segment->file().path(), " at offset ", *end, ": a whole block of LSN ",
                           block->header.first_lsn.value, ", epoch ", block->header.epoch.value,
@@ -360,7 +360,7 @@ Status Recovery::ScanPastBreak() {
       files_[i].behind_bytes += block->header.block_bytes;
       if (block->header.epoch >= chain_epoch_) {
         if (visitor_ != nullptr) visitor_->OnBlockBehindEnd(block->header);
-        if (block->header.durable > lsn_ && !DEUT_OMITTED("D2.scan_past_break")) {
+        if (block->header.durable > lsn_ && DEUT_STEP("D2.scan_past_break")) {
           return DEUT_ERROR(kCorruption, place, ": the redo log is damaged at LSN ", lsn_.value, ": the block in ",
                             PathOf(files_[i].number), " at offset ", offset,
                             " was written when the log was durable up to LSN ", block->header.durable.value);

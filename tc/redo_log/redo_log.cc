@@ -164,7 +164,7 @@ struct RedoLog::Parts {
   AppendResult AppendTransaction(RecordType type, const TransactionBody& body, bool claimed) {
     const RecordWord word = MakeRecordWord(type, body.Bytes());
     DEUT_CHECK(word.bytes <= options.max_record_bytes);
-    const Lsn lsn = ring.Append(word, body, claimed && !DEUT_OMITTED("D5.claim"));
+    const Lsn lsn = ring.Append(word, body, claimed && DEUT_STEP("D5.claim"));
     return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
   }
 
@@ -235,7 +235,7 @@ Status GiveBack(Storage& storage, const std::string& path, uint64_t bytes) {
 // Renames a file whose content cannot be determined, because the name of its segment is needed. Before that, cuts off the zeros behind its first
 // `bytes`: a loss of power during a start tears the header of the new segment, and on a full disk the next start needs that file's space.
 Status KeepDamaged(Storage& storage, const std::string& path, uint64_t bytes) {
-  if (!DEUT_OMITTED("X7.give_back_zeros")) DEUT_RETURN_IF_ERROR(GiveBack(storage, path, bytes));
+  if (DEUT_STEP("X7.give_back_zeros")) DEUT_RETURN_IF_ERROR(GiveBack(storage, path, bytes));
   for (int copy = 1;; ++copy) {
     const std::string kept = copy == 1 ? Concat(path, kDamagedSuffix) : Concat(path, kDamagedSuffix, ".", copy);
     DEUT_ASSIGN_OR_RETURN(const bool taken, storage.Exists(kept));
@@ -256,7 +256,7 @@ Status RemoveStale(Storage& storage, const std::string& directory, const std::ve
     DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(path));
     if (!exists) continue;
     const auto kept = std::ranges::find(damaged, *number, &DamagedSegment::number);
-    const bool keep = kept != damaged.end() && !DEUT_OMITTED("V.keep_damaged_segments");
+    const bool keep = kept != damaged.end() && DEUT_STEP("V.keep_damaged_segments");
     DEUT_RETURN_IF_ERROR(keep ? KeepDamaged(storage, path, kept->bytes) : storage.Remove(path));
     DEUT_RETURN_IF_ERROR(storage.SyncDirectory(directory));
   }
@@ -269,7 +269,7 @@ Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::str
                           const Cut& cut) {
   const Status created = segments.CreateSpare();
   if (created != ErrorCode::kResourceExhausted || new_log) return created;
-  if (!DEUT_OMITTED("X7.start_in_reserve")) {
+  if (DEUT_STEP("X7.start_in_reserve")) {
     // The space behind the chain in its last segment is never used again. On a full disk, that space was the reserve.
     DEUT_RETURN_IF_ERROR(GiveBack(storage, Concat(directory, "/", SegmentName(cut.segment)), cut.offset));
   }
@@ -369,7 +369,7 @@ Status RedoLog::StartWriting() {
   p.segments.Start();
   p.begun.store(true, std::memory_order_release);
   // The cut is logged first. From then on nothing behind it counts, even if a late write of an earlier process still reaches the disk.
-  if (!p.begins.empty && !DEUT_OMITTED("D2.log_cut")) p.Append(RecordType::kEndOfEpoch, EncodeCutBody(p.begins.cut));
+  if (!p.begins.empty && DEUT_STEP("D2.log_cut")) p.Append(RecordType::kEndOfEpoch, EncodeCutBody(p.begins.cut));
   const AppendResult start = p.Append(RecordType::kEpochStart, EncodeEpochStartBody(tc(), epoch(), nonce()));
   DEUT_RETURN_IF_ERROR(WaitDurable(start.lsn, kNoDeadline));
   return EnsureReserved(p.begins.first_timestamp, kNoDeadline);
@@ -533,7 +533,7 @@ Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline)
     parts_->redo_start_logged = redo_start.lsn;
     appended = parts_->Append(RecordType::kRedoStart, EncodeRedoStartBody(redo_start));
   }
-  if (!DEUT_OMITTED("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
+  if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
   {
     MutexLock lock(parts_->mutex);
     if (redo_start.lsn >= parts_->redo_start.lsn) parts_->redo_start = redo_start;
@@ -559,13 +559,13 @@ Status RedoLog::TrimKeptForOutcomes(Deadline deadline) {
   const Lsn cut = parts_->segments.FirstLsnAfterTrimTo(parts_->CutNow());
   if (cut <= first_lsn()) return Status::Ok();
   const Timestamp horizon = parts_->before_trim ? parts_->before_trim(cut) : Timestamp{0};
-  if (horizon > Timestamp{0} && !DEUT_OMITTED("outcome.log_horizon"))
+  if (horizon > Timestamp{0} && DEUT_STEP("outcome.log_horizon"))
     parts_->Append(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
   // The TRIMMED record lies above the cut, so the remaining log always holds the last one. By it a later start can tell trimmed files from missing
   // files. Both records are durable before the first file is removed.
-  if (!DEUT_OMITTED("outcome.log_trimmed")) {
+  if (DEUT_STEP("outcome.log_trimmed")) {
     const AppendResult appended = parts_->Append(RecordType::kTrimmed, EncodeTrimmedBody(cut));
-    if (!DEUT_OMITTED("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
+    if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
   }
   parts_->segments.TrimTo(cut, durable());
   return Status::Ok();

@@ -45,7 +45,7 @@ Result<std::unique_ptr<File>> SegmentSet::OpenFile(const std::string& path, bool
                                          .exclusive = create,
                                          .writable = true,
                                          .direct = true,
-                                         .sync_writes = !DEUT_OMITTED("D2.dsync")});
+                                         .sync_writes = DEUT_STEP("D2.dsync")});
 }
 
 void SegmentSet::AddSpare(std::shared_ptr<Segment> segment) {
@@ -89,7 +89,7 @@ Status SegmentSet::Create(uint64_t number, uint64_t bytes) {
     DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
     return allocated;
   }
-  if (!DEUT_OMITTED("D2.sync_directory")) {
+  if (DEUT_STEP("D2.sync_directory")) {
     const Status synced = storage_.SyncDirectory(options_.directory);
     if (!synced.ok()) {
       file.reset();
@@ -159,7 +159,7 @@ Result<bool> SegmentSet::DropOne() {
   const uint64_t wanted = std::max<uint64_t>(kKeptPerSpare * options_.spares, Target());
   if (spare_count() <= wanted) return false;
   // A commit may claim the counted bytes at any moment, also after Target() has answered.
-  const bool claims = demand_ != nullptr && !DEUT_OMITTED("D5.keep_promised");
+  const bool claims = demand_ != nullptr && DEUT_STEP("D5.keep_promised");
   if (claims && !demand_->ClaimSpare()) return false;
   DEUT_POINT("redo_log.segments.before_drop");
   std::shared_ptr<Segment> segment;

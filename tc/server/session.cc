@@ -25,7 +25,7 @@ bool KeepsTransactionOpen(ErrorCode code) {
 // decided then. This holds only for a conflict, and for want of the DC, of time or of room. An error that reports
 // damage is reported.
 bool MayFail(const Operation& operation, ErrorCode code) {
-  return operation.kind == OperationKind::kScan && operation.prefetch && !DEUT_OMITTED("R8.ahead_leaves_open") &&
+  return operation.kind == OperationKind::kScan && operation.prefetch && DEUT_STEP("R8.ahead_leaves_open") &&
          (code == ErrorCode::kAborted || code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
           code == ErrorCode::kResourceExhausted || code == ErrorCode::kWrongIncarnation);
 }

@@ -417,7 +417,7 @@ Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& na
   Parts& p = *parts_;
   DEUT_ASSIGN_OR_RETURN(const OutcomeAnswer answer, p.outcomes.Ask(name, p.active.next_timestamp(), deadline));
   // An outcome that was answered once is answered again, even by a later process.
-  if (answer.outcome == TransactionOutcome::kCommitted && !DEUT_OMITTED("outcome.answer_durable"))
+  if (answer.outcome == TransactionOutcome::kCommitted && DEUT_STEP("outcome.answer_durable"))
     DEUT_RETURN_IF_ERROR(p.log->WaitDurable(answer.commit.commit_lsn, deadline));
   return answer;
 }

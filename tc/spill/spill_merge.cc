@@ -19,7 +19,7 @@ bool SpillMerge::IsRead(const SpilledVersion& version) {
   if (any_reader_ == nullptr) return true;
   const bool newest = last_timestamp_ == Timestamp{0} || version.table != last_table_ || version.key != last_key_;
   const Timestamp next = std::exchange(last_timestamp_, version.timestamp);
-  if (!newest) return any_reader_(version.timestamp, next) && !DEUT_OMITTED("S6.spill_merge_read");
+  if (!newest) return any_reader_(version.timestamp, next) && DEUT_STEP("S6.spill_merge_read");
   last_table_ = version.table;
   last_key_ = version.key;
   return true;
@@ -33,7 +33,7 @@ Result<bool> SpillMerge::Advance(size_t* versions) {
     const bool take_a = b == nullptr || (a != nullptr && SpillOrder(*a, *b) <= 0);
     const SpilledVersion& taken = take_a ? *a : *b;
     const bool stays = IsRead(taken) && taken.commit >= applied_;
-    if (stays && !DEUT_OMITTED("S9.spill_merge_keeps")) DEUT_RETURN_IF_ERROR(merged_.Add(taken));
+    if (stays && DEUT_STEP("S9.spill_merge_keeps")) DEUT_RETURN_IF_ERROR(merged_.Add(taken));
     ++(take_a ? a_ : b_).next;
   }
   return false;

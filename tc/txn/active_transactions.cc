@@ -193,14 +193,14 @@ std::optional<Readers> ActiveTransactions::RoundForReaders() {
   std::vector<uint64_t> points = {proposed_.load(std::memory_order_seq_cst),
                                   low_water_.load(std::memory_order_seq_cst)};
   ForEachBound([&](uint64_t bound, uint64_t flags) {
-    if ((flags & kDrawing) != 0 && !DEUT_OMITTED("S6.choosing")) {
+    if ((flags & kDrawing) != 0 && DEUT_STEP("S6.choosing")) {
       from = std::min(from, bound);
-    } else if (!DEUT_OMITTED("S6.registered")) {
+    } else if (DEUT_STEP("S6.registered")) {
       points.push_back(bound);
     }
   });
   // A lower bound that was read long ago may be below the last result's `from`, although its timestamp is not. So `from` never falls.
-  if (!DEUT_OMITTED("S6.from_rises")) from = std::max(from, readers_.from().value);
+  if (DEUT_STEP("S6.from_rises")) from = std::max(from, readers_.from().value);
   Readers readers(std::move(points), Timestamp{from});
   readers_ = readers;
   round_.store(0, std::memory_order_seq_cst);
@@ -225,11 +225,11 @@ uint64_t ActiveTransactions::Round() {
     oldest_.store(low, std::memory_order_relaxed);
     oldest_since_.store(runtime_.Now().time_since_epoch().count(), std::memory_order_relaxed);
   }
-  if (!DEUT_OMITTED("S6.round_up")) low = readers_.RoundUp(low);
+  if (DEUT_STEP("S6.round_up")) low = readers_.RoundUp(low);
   if (options_.reserved_below && low > options_.reserved_below().value) {
     // D3. The reserved bound may be no member of A: then this round proposes nothing new.
     low = options_.reserved_below().value;
-    if (readers_.RoundUp(low) != low && !DEUT_OMITTED("S6.round_up")) low = low_water_.load(std::memory_order_seq_cst);
+    if (readers_.RoundUp(low) != low && DEUT_STEP("S6.round_up")) low = low_water_.load(std::memory_order_seq_cst);
   }
   RaiseTo(proposed_, low);
   DEUT_POINT("active.round.proposed");

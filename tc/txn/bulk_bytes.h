@@ -64,7 +64,7 @@ class BulkBytes {
     while (!*permit && held + kBulkStep <= budget) {
       if (held_.compare_exchange_weak(held, held + kBulkStep, std::memory_order_relaxed)) return true;
     }
-    if (!*permit) *permit = !DEUT_OMITTED("S9.bulk_permit") && !permit_.exchange(true, std::memory_order_acquire);
+    if (!*permit) *permit = DEUT_STEP("S9.bulk_permit") && !permit_.exchange(true, std::memory_order_acquire);
     if (*permit) held_.fetch_add(kBulkStep, std::memory_order_relaxed);
     return *permit;
   }

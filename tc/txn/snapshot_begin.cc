@@ -66,7 +66,7 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryPassingS
   *in_the_way = FirstInTheWay();
   // S6: a member of A, so that no version it reads has been unlinked early.
   uint64_t r = min_timestamp.value + 1;
-  if (!DEUT_OMITTED("L2.ahead_rounds_up")) r = readers_.RoundUp(r);
+  if (DEUT_STEP("L2.ahead_rounds_up")) r = readers_.RoundUp(r);
   if (r > counter_.load(std::memory_order_seq_cst)) return std::optional<Begun>();
   if (options_.reserved_below && r > options_.reserved_below().value) return std::optional<Begun>();  // D3
   // Checked before `latest_passing_snapshot_` is raised, so that no transaction loses to a snapshot that does not begin.
@@ -77,7 +77,7 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryPassingS
   // sees the other.
   RaiseTo(latest_passing_snapshot_, r);
   DEUT_POINT("active.snapshot.ahead_published");
-  if (!MayPass(r) && !DEUT_OMITTED("L2.look_after_ahead")) {
+  if (!MayPass(r) && DEUT_STEP("L2.look_after_ahead")) {
     ReleaseBit(id);
     return std::optional<Begun>();
   }
@@ -102,7 +102,7 @@ Result<ActiveTransactions::Begun> ActiveTransactions::WaitForSnapshot(Timestamp 
   // publishes `passable_below_`, below which the others begin by themselves.
   const auto may_pass = [&] {
     return leads ||
-           (min_timestamp.value < passable_below_.load(std::memory_order_seq_cst) && !DEUT_OMITTED("L2.others_pass"));
+           (min_timestamp.value < passable_below_.load(std::memory_order_seq_cst) && DEUT_STEP("L2.others_pass"));
   };
   for (;;) {
     const uint32_t seen = wake_word_.load(std::memory_order_seq_cst);
