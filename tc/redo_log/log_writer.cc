@@ -33,8 +33,7 @@ LogWriter::LogWriter(const LogWriterOptions& options, const Parts& parts, LogSta
       state_(std::move(state)),
       predecessor_(end.checksum),
       scanned_(end.lsn),
-      durable_(end.lsn.value),
-      consumed_(end.lsn.value) {}
+      watermarks_(state_.redo_start.lsn, end.lsn) {}
 
 LogWriter::~LogWriter() { Stop(); }
 
@@ -228,8 +227,7 @@ bool LogWriter::HandleCompletions() {
   for (IoRequest* const request : completed_) {
     Block* const block = static_cast<Block*>(request->context);
     block->completed = true;
-    if (DEUT_OMITTED("D2.in_order"))
-      durable_.store(std::max(durable(), block->header.end_lsn()).value, std::memory_order_seq_cst);
+    if (DEUT_OMITTED("D2.in_order")) watermarks_.AdvanceDurable(std::max(durable(), block->header.end_lsn()));
     const bool written = request->status.ok() && request->transferred == request->bytes;
     if (!written && DEUT_STEP("log.failed_write")) {
       const std::string error =
@@ -252,7 +250,7 @@ bool LogWriter::HandleCompletions() {
       if (block->header.kind == BlockKind::kRecords)
         block->segment->AddBlock(block->header.first_lsn, block->header.offset);
       DEUT_POINT("redo_log.writer.before_durable");
-      durable_.store(block->header.end_lsn().value, std::memory_order_seq_cst);
+      watermarks_.AdvanceDurable(block->header.end_lsn());
     }
     block->segment = nullptr;
     free_blocks_.push_back(std::move(block));
@@ -384,7 +382,7 @@ LogWriter::Block* LogWriter::FormRecords(Lsn end) {
   predecessor_ = SealBlock(block->header, state_.key, block->buffer.data());
   offset_ += block->header.block_bytes;
   segment_room_.store(segment_->bytes() - offset_, std::memory_order_release);
-  consumed_.store(end.value, std::memory_order_seq_cst);
+  watermarks_.AdvanceConsumed(end, [this] { return parts_.ring.tail(); });
   return block;
 }
 
@@ -425,7 +423,7 @@ void LogWriter::Prepare(Block* block) {
                              .status = Status::Ok()};
   blocks_.fetch_add(1, std::memory_order_relaxed);
   block_bytes_.fetch_add(block->header.block_bytes, std::memory_order_relaxed);
-  if (DEUT_OMITTED("log.wait_completion")) durable_.store(block->header.end_lsn().value, std::memory_order_seq_cst);
+  if (DEUT_OMITTED("log.wait_completion")) watermarks_.AdvanceDurable(block->header.end_lsn());
 }
 
 void LogWriter::Submit(Block* block) {
@@ -443,7 +441,7 @@ bool LogWriter::DiscardRecordsAfterFailure() {
   const Lsn before = scanned_;
   RecordWord word;
   while (parts_.ring.Peek(scanned_, &word)) scanned_ = Lsn(scanned_.value + word.bytes);
-  consumed_.store(scanned_.value, std::memory_order_release);
+  watermarks_.AdvanceConsumed(scanned_, [this] { return parts_.ring.tail(); });
   return scanned_ != before;
 }
 

@@ -2,7 +2,7 @@
 // advances the durable LSN in order as they complete (D2). It never waits for one block before it submits the next,
 // and never rewrites a submitted one.
 //
-// Positions: durable <= consumed <= tail.
+// Positions: durable <= consumed <= tail (watermarks.h).
 // Batches: a record that a thread waits for is submitted as soon as it is complete and a place in flight is free.
 // While some small blocks are in flight, a further one waits until it is larger or one of them completes. So batches
 // arise from load alone. Records that no thread waits for go along with these, or within `linger`.
@@ -40,6 +40,7 @@
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/segment_set.h"
+#include "tc/redo_log/watermarks.h"
 #include "tc/redo_log/writer_role.h"
 
 namespace deut::tc {
@@ -80,8 +81,9 @@ class LogWriter {
   // Writes all appended records, then ends the thread and closes the waiters. REQUIRES: as RedoLog::Stop.
   void Stop();
 
-  Lsn durable() const { return Lsn(durable_.load(std::memory_order_seq_cst)); }
-  Lsn consumed() const { return Lsn(consumed_.load(std::memory_order_acquire)); }
+  Lsn durable() const { return watermarks_.durable(); }
+  Lsn consumed() const { return watermarks_.consumed(); }
+  Watermarks& watermarks() { return watermarks_; }
   // As RedoLog::NotifyWhenDurable.
   bool NotifyWhenDurable(Lsn lsn, DurabilityCallback* waiter, Urgency urgency);
   // If no other thread writes, writes the record at `lsn` on the calling thread, with all complete records. True: it
@@ -165,8 +167,7 @@ class LogWriter {
   std::vector<std::unique_ptr<Block>> free_blocks_;
   std::vector<IoRequest*> completed_;
 
-  std::atomic<uint64_t> durable_;
-  std::atomic<uint64_t> consumed_;
+  Watermarks watermarks_;
   std::atomic<uint64_t> urgent_below_{0};  // one past the highest LSN of an urgent record
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> segment_room_{0};

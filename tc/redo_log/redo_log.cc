@@ -149,6 +149,7 @@ struct RedoLog::Parts {
         read_back(options.read_back_bytes, runtime, ring, writer, segments),
         mutex(runtime),
         redo_start(state.redo_start),
+        redo_start_logged(state.redo_start),
         known_dcs(state.known_dcs.size()) {
     for (size_t i = 0; i < known_dcs.size(); ++i) known_dcs[i].dc = state.known_dcs[i];
     segments.SetDemand(&space);
@@ -207,8 +208,8 @@ struct RedoLog::Parts {
   std::function<Timestamp(Lsn cut)> before_trim;
   // No commit takes this mutex.
   Mutex mutex;
-  RedoStart redo_start DEUT_GUARDED_BY(mutex);   // the last durable one
-  Lsn redo_start_logged DEUT_GUARDED_BY(mutex);  // the last appended one
+  RedoStart redo_start DEUT_GUARDED_BY(mutex);         // the last durable one
+  RedoStart redo_start_logged DEUT_GUARDED_BY(mutex);  // the last appended one
   struct KnownDc {
     DcId dc;
     std::optional<Lsn> lsn;  // the record that this process has appended; none: an earlier process has logged the DC
@@ -525,12 +526,13 @@ Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline)
   AppendResult appended;
   {
     MutexLock lock(parts_->mutex);
-    const Lsn least = std::max(parts_->redo_start.lsn, parts_->redo_start_logged);
-    if (redo_start.lsn < least || redo_start.lsn > durable()) {
+    const RedoStart& last = parts_->redo_start_logged;
+    if (redo_start.lsn < last.lsn || redo_start.lsn > durable()) {
       return DEUT_ERROR(kInvalidArgument, "redo start ", redo_start.lsn.value, " lies outside of the last one, ",
-                        least.value, ", and the durable LSN, ", durable().value);
+                        last.lsn.value, ", and the durable LSN, ", durable().value);
     }
-    parts_->redo_start_logged = redo_start.lsn;
+    parts_->writer.watermarks().AdvanceRedoStart(last, redo_start);
+    parts_->redo_start_logged = redo_start;
     appended = parts_->Append(RecordType::kRedoStart, EncodeRedoStartBody(redo_start));
   }
   if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
@@ -567,9 +569,12 @@ Status RedoLog::TrimKeptForOutcomes(Deadline deadline) {
     const AppendResult appended = parts_->Append(RecordType::kTrimmed, EncodeTrimmedBody(cut));
     if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
   }
+  parts_->writer.watermarks().CheckTrim(cut);
   parts_->segments.TrimTo(cut, durable());
   return Status::Ok();
 }
+
+const Watermarks& RedoLog::watermarks() const { return parts_->writer.watermarks(); }
 
 RedoStart RedoLog::redo_start() const {
   MutexLock lock(parts_->mutex);

@@ -1,7 +1,7 @@
 // RedoLog: the transaction component's redo log: latch-free appends, ordered durability, recovery, reading back (rules D1-D5, S2, S10, X1,
 // X4; architecture section 5). After the log buffers of "High Performance Transactions in Deuteronomy", CIDR 2015, section 3.
 //
-// Positions:  first_lsn <= redo start <= durable <= tail. An LSN is a byte position in the sequence of records; block headers and padding
+// Positions:  first_lsn <= redo start <= durable <= tail (watermarks.h). An LSN is a byte position in the sequence of records; block headers and padding
 //   do not count. A record at `lsn` is durable once durable() > lsn. Durability advances by whole records, in order.
 // Appending reserves its place with one fetch-and-add, and copies the record there. It allocates nothing, locks nothing and makes no system call,
 //   except to wake a sleeping log thread. It waits in one case: the ring is full behind an unfinished append or a slow device.
@@ -33,6 +33,7 @@
 #include "tc/redo_log/log_record.h"
 #include "tc/redo_log/recovery.h"
 #include "tc/redo_log/space_claim.h"
+#include "tc/redo_log/watermarks.h"
 
 namespace deut::tc {
 
@@ -153,6 +154,8 @@ class RedoLog {
   Lsn claimed() const;
   Lsn durable() const;
   Lsn first_lsn() const;  // LSN of the oldest record that can be read back
+  // The positions in their order. The link to a DC checks that DC's positions against them (DcWatermarks).
+  const Watermarks& watermarks() const;
   TcId tc() const;
   TcEpoch epoch() const;
   uint64_t nonce() const;
