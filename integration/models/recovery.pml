@@ -164,7 +164,7 @@ end:
        i = 0
      }
   // Newest first.
-  :: atomic { !refused && phase == 2 ->  // code: tc/redo_log/redo_log.cc RemoveStale
+  :: atomic { !refused && phase == 2 ->  // code: tc/redo_log/log_folder.cc RemoveStale
        s = LIVES;
        do
        :: s > files && writer[s - 1] == 0 -> s--

@@ -17,6 +17,7 @@
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/blocking_durability_wait.h"
 #include "tc/redo_log/log_failure.h"
+#include "tc/redo_log/log_folder.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_space.h"
 #include "tc/redo_log/log_writer.h"
@@ -99,29 +100,20 @@ class Reader final : public LogReader {
 }  // namespace
 
 struct RedoLog::Parts {
-  Parts(RedoLogOptions o, Runtime& r, std::unique_ptr<FileLock> l, std::unique_ptr<IoQueue> q, Storage& disk,
+  Parts(RedoLogOptions o, Runtime& r, std::unique_ptr<FileLock> lock, std::unique_ptr<IoQueue> q, Storage& storage,
         RecoveredChain chain, LogState state)
       : options(std::move(o)),
         runtime(r),
-        storage(disk),
-        begins{.empty = chain.empty,
-               .cut = chain.end,
-               .unproven = std::move(chain.unproven),
-               .stale = std::move(chain.stale),
-               .damaged = std::move(chain.damaged),
-               .first_timestamp = state.reserved},
-        base(chain.end.lsn),
         tc(state.tc),
-        epoch(state.epoch),
-        nonce(state.nonce),
-        lock(std::move(l)),
+        start{.epoch = state.epoch, .nonce = state.nonce, .begin = chain.end.lsn},
+        folder(storage, options.directory, std::move(lock), chain),
         failure(options.on_failure),
         queue(std::move(q)),
         role(runtime, queue.get()),
         ring(options.ring_bytes, chain.end.lsn, runtime, role),
         segments(
             {.directory = options.directory, .segment_bytes = options.segment_bytes, .spares = options.spare_segments},
-            runtime, disk, std::move(chain.segments), chain.next_number,
+            runtime, storage, std::move(chain.segments), chain.next_number,
             [this] {
               role.Notify();
               space.Changed();
@@ -142,7 +134,7 @@ struct RedoLog::Parts {
                .segment_bytes = options.segment_bytes,
                .reserve_bytes = options.space_reserve_bytes,
                .chunk_bytes = options.chunk_bytes},
-              runtime, disk, ring, writer, segments, failure),
+              runtime, storage, ring, writer, segments, failure),
         // Earlier processes have drawn or given up all timestamps below the recovered bound. This start's first block begins there, and is not
         // durable yet.
         reservation(runtime, ring, writer, options.timestamp_block, state.reserved),
@@ -174,26 +166,12 @@ struct RedoLog::Parts {
 
   RecordSource NewSource() { return RecordSource(ring, writer, segments, source_counters); }
 
-  // The results of recovery that Begin acts on.
-  struct Beginning {
-    bool empty = false;  // there was no log
-    Cut cut;
-    std::vector<UnprovenBlock> unproven;
-    std::vector<uint64_t> stale;
-    std::vector<DamagedSegment> damaged;
-    Timestamp first_timestamp;
-  };
-
   const RedoLogOptions options;
   Runtime& runtime;
-  Storage& storage;
-  const Beginning begins;
-  std::atomic<bool> begun{false};
-  const Lsn base;  // the LSN of this start's first record
   const TcId tc;
-  const TcEpoch epoch;
-  const uint64_t nonce;
-  const std::unique_ptr<FileLock> lock;
+  const LogStart start;
+  LogFolder folder;  // holds the lock until all else has ended
+  std::atomic<bool> begun{false};
   LogFailure failure;
   const std::unique_ptr<IoQueue> queue;
   WriterRole role;
@@ -225,59 +203,6 @@ struct RedoLog::Parts {
 };
 
 namespace {
-
-// Truncates a file to its first `bytes`, so that the rest becomes free disk space.
-Status GiveBack(Storage& storage, const std::string& path, uint64_t bytes) {
-  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage.Open(path, OpenOptions{.writable = true}));
-  DEUT_RETURN_IF_ERROR(file->Truncate(bytes));
-  return file->Sync();
-}
-
-// Renames a file whose content cannot be determined, because the name of its segment is needed. Before that, cuts off the zeros behind its first
-// `bytes`: a loss of power during a start tears the header of the new segment, and on a full disk the next start needs that file's space.
-Status KeepDamaged(Storage& storage, const std::string& path, uint64_t bytes) {
-  if (DEUT_STEP("X7.give_back_zeros")) DEUT_RETURN_IF_ERROR(GiveBack(storage, path, bytes));
-  for (int copy = 1;; ++copy) {
-    const std::string kept = copy == 1 ? Concat(path, kDamagedSuffix) : Concat(path, kDamagedSuffix, ".", copy);
-    DEUT_ASSIGN_OR_RETURN(const bool taken, storage.Exists(kept));
-    if (taken) continue;
-    LogWarning(
-        path,
-        ": it lies behind the end of the redo log, its first block is damaged, and it is not empty; it is kept as ",
-        kept);
-    return storage.Rename(path, kept);
-  }
-}
-
-// Removes the files behind the chain, the newest first, so that a crash leaves no gap in the numbers. Files that are `damaged` are renamed instead.
-Status RemoveStale(Storage& storage, const std::string& directory, const std::vector<uint64_t>& stale,
-                   const std::vector<DamagedSegment>& damaged) {
-  for (auto number = stale.rbegin(); number != stale.rend(); ++number) {
-    const std::string path = Concat(directory, "/", SegmentName(*number));
-    DEUT_ASSIGN_OR_RETURN(const bool exists, storage.Exists(path));
-    if (!exists) continue;
-    const auto kept = std::ranges::find(damaged, *number, &DamagedSegment::number);
-    const bool keep = kept != damaged.end() && DEUT_STEP("V.keep_damaged_segments");
-    DEUT_RETURN_IF_ERROR(keep ? KeepDamaged(storage, path, kept->bytes) : storage.Remove(path));
-    DEUT_RETURN_IF_ERROR(storage.SyncDirectory(directory));
-  }
-  return Status::Ok();
-}
-
-// Creates this start's first segment. A full disk may have ended the process before, and must not prevent this start, because only a TC that runs
-// can free segments. On a full disk the segment therefore takes the space of the reserve.
-Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::string& directory, bool new_log,
-                          const Cut& cut) {
-  const Status created = segments.CreateSpare();
-  if (created != ErrorCode::kResourceExhausted || new_log) return created;
-  if (DEUT_STEP("X7.start_in_reserve")) {
-    // The space behind the chain in its last segment is never used again. On a full disk, that space was the reserve.
-    DEUT_RETURN_IF_ERROR(GiveBack(storage, Concat(directory, "/", SegmentName(cut.segment)), cut.offset));
-  }
-  if (segments.CreateShortSpare().ok()) return Status::Ok();
-  return DEUT_ERROR(kResourceExhausted, created.message(),
-                    "; the transaction component starts when there is space for a segment of its log");
-}
 
 // Returns the state with which this start begins: the recovered state, a higher epoch and a new nonce.
 Result<LogState> NextEpochState(const RecoveredChain& chain, TcId wanted, const std::string& directory,
@@ -352,13 +277,7 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Recover(const RedoLogOptions& options,
 }
 
 Status RedoLog::Begin() {
-  Parts& p = *parts_;
-  const std::string& directory = p.options.directory;
-  p.lock->RemoveWhenReleased(false);
-  // Each step may be repeated after a step that found no space.
-  DEUT_RETURN_IF_ERROR(RewriteUnprovenBlocks(p.storage, directory, p.begins.unproven));
-  DEUT_RETURN_IF_ERROR(RemoveStale(p.storage, directory, p.begins.stale, p.begins.damaged));
-  DEUT_RETURN_IF_ERROR(CreateFirstSegment(p.segments, p.storage, directory, p.begins.empty, p.begins.cut));
+  DEUT_RETURN_IF_ERROR(parts_->folder.Prepare(parts_->segments));
   return StartWriting();
 }
 
@@ -366,14 +285,15 @@ bool RedoLog::begun() const { return parts_->begun.load(std::memory_order_acquir
 
 Status RedoLog::StartWriting() {
   Parts& p = *parts_;
+  const Timestamp first_timestamp = reserved_below();  // earlier processes have drawn or given up those below it
   p.writer.Start();
   p.segments.Start();
   p.begun.store(true, std::memory_order_release);
   // The cut is logged first. From then on nothing behind it counts, even if a late write of an earlier process still reaches the disk.
-  if (!p.begins.empty && DEUT_STEP("D2.log_cut")) p.Append(RecordType::kEndOfEpoch, EncodeCutBody(p.begins.cut));
+  if (!p.folder.empty() && DEUT_STEP("D2.log_cut")) p.Append(RecordType::kEndOfEpoch, EncodeCutBody(p.folder.cut()));
   const AppendResult start = p.Append(RecordType::kEpochStart, EncodeEpochStartBody(tc(), epoch(), nonce()));
   DEUT_RETURN_IF_ERROR(WaitDurable(start.lsn, kNoDeadline));
-  return EnsureReserved(p.begins.first_timestamp, kNoDeadline);
+  return EnsureReserved(first_timestamp, kNoDeadline);
 }
 
 RedoLog::RedoLog(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -390,8 +310,8 @@ Lsn RedoLog::claimed() const { return Lsn(parts_->ring.claimed()); }
 Lsn RedoLog::durable() const { return parts_->writer.durable(); }
 Lsn RedoLog::first_lsn() const { return parts_->segments.first_lsn(); }
 TcId RedoLog::tc() const { return parts_->tc; }
-TcEpoch RedoLog::epoch() const { return parts_->epoch; }
-uint64_t RedoLog::nonce() const { return parts_->nonce; }
+TcEpoch RedoLog::epoch() const { return parts_->start.epoch; }
+uint64_t RedoLog::nonce() const { return parts_->start.nonce; }
 Status RedoLog::failure() const { return parts_->failure.status(); }
 
 namespace {
@@ -592,7 +512,7 @@ RedoLogCounters RedoLog::counters() const {
   const Lsn durable_lsn = durable();
   const Lsn consumed = parts_->writer.consumed();
   return RedoLogCounters{.records = parts_->writer.records(),
-                         .record_bytes = tail().value - parts_->base.value,
+                         .record_bytes = tail().value - parts_->start.begin.value,
                          .blocks = parts_->writer.blocks(),
                          .block_bytes = parts_->writer.block_bytes(),
                          .led_blocks = parts_->writer.led_blocks(),
