@@ -18,12 +18,12 @@
 #include "tc/redo_log/blocking_durability_wait.h"
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_folder.h"
+#include "tc/redo_log/log_readers.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_space.h"
 #include "tc/redo_log/log_writer.h"
 #include "tc/redo_log/read_back.h"
 #include "tc/redo_log/record_codec.h"
-#include "tc/redo_log/record_source.h"
 #include "tc/redo_log/recovered_outcomes.h"
 #include "tc/redo_log/recovery.h"
 #include "tc/redo_log/segment_set.h"
@@ -60,42 +60,6 @@ Status CheckOptions(const RedoLogOptions& options) {
   if (options.timestamp_block < 2) return wrong("timestamp_block is below 2");
   return Status::Ok();
 }
-
-class Reader final : public LogReader {
- public:
-  Reader(Runtime& runtime, LogWriter& writer, RecordSource sequential, RecordSource chunks, Lsn from)
-      : writer_(writer),
-        wait_(runtime, writer, Urgency::kNotUrgent),
-        sequential_(std::move(sequential)),
-        chunks_(std::move(chunks)),
-        position_(from) {}
-
-  Status Next(LogRecord* record, Deadline deadline) override {
-    if (position_ >= writer_.durable()) DEUT_RETURN_IF_ERROR(wait_.Wait(position_, deadline));
-    DEUT_RETURN_IF_ERROR(sequential_.Fetch(position_, record));
-    position_ = record->end;
-    return Status::Ok();
-  }
-
-  Lsn position() const override { return position_; }
-  void Seek(Lsn lsn) override { position_ = lsn; }
-
-  Status ReadChunk(const LogRecord& commit, Lsn lsn, LogRecord* chunk) override {
-    DEUT_RETURN_IF_ERROR(chunks_.Fetch(lsn, chunk));
-    if (chunk->type != RecordType::kChunk || chunk->epoch != commit.epoch || chunk->timestamp != commit.timestamp) {
-      return DEUT_ERROR(kCorruption, "the commit at LSN ", commit.lsn.value, " names LSN ", lsn.value,
-                        ", where no chunk of its transaction is");
-    }
-    return Status::Ok();
-  }
-
- private:
-  LogWriter& writer_;
-  BlockingDurabilityWait wait_;
-  RecordSource sequential_;
-  RecordSource chunks_;
-  Lsn position_;
-};
 
 }  // namespace
 
@@ -138,6 +102,7 @@ struct RedoLog::Parts {
         // Earlier processes have drawn or given up all timestamps below the recovered bound. This start's first block begins there, and is not
         // durable yet.
         reservation(runtime, ring, writer, options.timestamp_block, state.reserved),
+        readers(runtime, ring, writer, segments),
         read_back(options.read_back_bytes, runtime, ring, writer, segments),
         mutex(runtime),
         redo_start(state.redo_start),
@@ -164,8 +129,6 @@ struct RedoLog::Parts {
   // Where the log may be cut now.
   Lsn CutNow();
 
-  RecordSource NewSource() { return RecordSource(ring, writer, segments, source_counters); }
-
   const RedoLogOptions options;
   Runtime& runtime;
   const TcId tc;
@@ -181,7 +144,7 @@ struct RedoLog::Parts {
   LogWriter writer;
   LogSpace space;
   TimestampReservation reservation;
-  RecordSourceCounters source_counters;
+  LogReaders readers;
   ReadBack read_back;
   std::function<Timestamp(Lsn cut)> before_trim;
   // No commit takes this mutex.
@@ -501,9 +464,7 @@ RedoStart RedoLog::redo_start() const {
   return parts_->redo_start;
 }
 
-std::unique_ptr<LogReader> RedoLog::NewReader(Lsn from) {
-  return std::make_unique<Reader>(parts_->runtime, parts_->writer, parts_->NewSource(), parts_->NewSource(), from);
-}
+std::unique_ptr<LogReader> RedoLog::NewReader(Lsn from) { return parts_->readers.NewReader(from); }
 
 Status RedoLog::ReadValue(const LoggedPut& put, std::string* value) { return parts_->read_back.Read(put, value); }
 
@@ -526,8 +487,8 @@ RedoLogCounters RedoLog::counters() const {
                          .free_bytes = parts_->space.free_bytes(),
                          .untaken_bytes = tail().value - consumed.value,
                          .undurable_bytes = tail().value - durable_lsn.value,
-                         .fills_from_ring = parts_->source_counters.from_ring.load(std::memory_order_relaxed),
-                         .fills_from_disk = parts_->source_counters.from_disk.load(std::memory_order_relaxed),
+                         .fills_from_ring = parts_->readers.fills_from_ring(),
+                         .fills_from_disk = parts_->readers.fills_from_disk(),
                          .values_from_ring = parts_->read_back.from_ring(),
                          .values_from_kept = parts_->read_back.from_cache(),
                          .values_from_disk = parts_->read_back.from_disk()};
