@@ -1,6 +1,7 @@
 #include "tc/redo_log/log_ring.h"
 
 #include <bit>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -48,6 +49,11 @@ void LogRing::Cursor::Put(const void* data, size_t bytes) {
     pending_ |= uint64_t{static_cast<unsigned char>(*in)} << (8 * used_);
     if (++used_ == sizeof(uint64_t)) Store();
   }
+}
+
+Lsn LogRing::AppendOwn(RecordType type, std::string body_bytes) {
+  const BytesBody body{std::move(body_bytes)};
+  return Append(MakeRecordWord(type, body.Bytes()), body);
 }
 
 void LogRing::WaitForSpace(uint64_t end) {

@@ -41,6 +41,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "common/base/ids.h"
 #include "common/runtime/runtime.h"
@@ -90,6 +91,9 @@ class LogRing {
     role_.NotifyAppended(Lsn(lsn + word.bytes));
     return Lsn(lsn);
   }
+
+  // Appends one of the log's own records, which need no claim. Returns its LSN.
+  Lsn AppendOwn(RecordType type, std::string body_bytes);
 
   // --- The consumer, one thread at a time.
   // Returns the record at `lsn` if it is complete. REQUIRES: lsn is a record boundary, at or behind consumed.

@@ -16,6 +16,7 @@
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/blocking_durability_wait.h"
+#include "tc/redo_log/known_dcs.h"
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_folder.h"
 #include "tc/redo_log/log_readers.h"
@@ -107,16 +108,8 @@ struct RedoLog::Parts {
         mutex(runtime),
         redo_start(state.redo_start),
         redo_start_logged(state.redo_start),
-        known_dcs(state.known_dcs.size()) {
-    for (size_t i = 0; i < known_dcs.size(); ++i) known_dcs[i].dc = state.known_dcs[i];
+        known_dcs(runtime, ring, state.known_dcs) {
     segments.SetDemand(&space);
-  }
-
-  AppendResult Append(RecordType type, std::string body_bytes) {
-    const BytesBody body{std::move(body_bytes)};
-    const RecordWord word = MakeRecordWord(type, body.Bytes());
-    const Lsn lsn = ring.Append(word, body);
-    return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
   }
 
   AppendResult AppendTransaction(RecordType type, const TransactionBody& body, bool claimed) {
@@ -151,10 +144,6 @@ struct RedoLog::Parts {
   Mutex mutex;
   RedoStart redo_start DEUT_GUARDED_BY(mutex);         // the last durable one
   RedoStart redo_start_logged DEUT_GUARDED_BY(mutex);  // the last appended one
-  struct KnownDc {
-    DcId dc;
-    std::optional<Lsn> lsn;  // the record that this process has appended; none: an earlier process has logged the DC
-  };
   // The log's tail at past times, for keep_time.
   struct TailAt {
     MonotonicTime at;
@@ -162,7 +151,7 @@ struct RedoLog::Parts {
   };
   std::deque<TailAt> tails DEUT_GUARDED_BY(mutex);
   Lsn keep_from DEUT_GUARDED_BY(mutex);
-  std::vector<KnownDc> known_dcs DEUT_GUARDED_BY(mutex);  // their records are appended, and perhaps not durable yet
+  KnownDcs known_dcs;
 };
 
 namespace {
@@ -253,9 +242,10 @@ Status RedoLog::StartWriting() {
   p.segments.Start();
   p.begun.store(true, std::memory_order_release);
   // The cut is logged first. From then on nothing behind it counts, even if a late write of an earlier process still reaches the disk.
-  if (!p.folder.empty() && DEUT_STEP("D2.log_cut")) p.Append(RecordType::kEndOfEpoch, EncodeCutBody(p.folder.cut()));
-  const AppendResult start = p.Append(RecordType::kEpochStart, EncodeEpochStartBody(tc(), epoch(), nonce()));
-  DEUT_RETURN_IF_ERROR(WaitDurable(start.lsn, kNoDeadline));
+  if (!p.folder.empty() && DEUT_STEP("D2.log_cut"))
+    p.ring.AppendOwn(RecordType::kEndOfEpoch, EncodeCutBody(p.folder.cut()));
+  const Lsn start = p.ring.AppendOwn(RecordType::kEpochStart, EncodeEpochStartBody(tc(), epoch(), nonce()));
+  DEUT_RETURN_IF_ERROR(WaitDurable(start, kNoDeadline));
   return EnsureReserved(first_timestamp, kNoDeadline);
 }
 
@@ -335,7 +325,10 @@ AppendResult RedoLog::AppendChunk(Timestamp timestamp, absl::Span<const Update> 
 }
 
 AppendResult RedoLog::AppendLowWater(Timestamp low_water) {
-  return parts_->Append(RecordType::kLowWater, EncodeTimestampBody(low_water));
+  std::string body = EncodeTimestampBody(low_water);
+  const uint64_t bytes = MakeRecordWord(RecordType::kLowWater, body.size()).bytes;
+  const Lsn lsn = parts_->ring.AppendOwn(RecordType::kLowWater, std::move(body));
+  return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + bytes)};
 }
 
 void RedoLog::set_before_trim(std::function<Timestamp(Lsn cut)> before_trim) {
@@ -343,22 +336,8 @@ void RedoLog::set_before_trim(std::function<Timestamp(Lsn cut)> before_trim) {
 }
 
 Status RedoLog::AddKnownDc(DcId dc, Deadline deadline) {
-  Lsn lsn;
-  {
-    MutexLock lock(parts_->mutex);
-    std::vector<Parts::KnownDc>& known = parts_->known_dcs;
-    const auto found = std::ranges::find(known, dc, &Parts::KnownDc::dc);
-    if (found != known.end()) {
-      if (!found->lsn) return Status::Ok();
-      lsn = *found->lsn;  // the caller that appended the record may have stopped waiting before it was durable
-    } else if (known.size() >= kMaxKnownDcs) {
-      return DEUT_ERROR(kResourceExhausted, "the redo log knows ", kMaxKnownDcs, " data components already, its limit");
-    } else {
-      lsn = parts_->Append(RecordType::kKnownDc, EncodeKnownDcBody(dc)).lsn;
-      known.push_back({.dc = dc, .lsn = lsn});
-    }
-  }
-  return WaitDurable(lsn, deadline);
+  DEUT_ASSIGN_OR_RETURN(const std::optional<Lsn> lsn, parts_->known_dcs.Add(dc));
+  return lsn ? WaitDurable(*lsn, deadline) : Status::Ok();
 }
 
 static_assert(RedoLog::kBytesBesideKeyAndValue == kUpdateHeaderBytes);
@@ -406,7 +385,7 @@ Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline)
     return DEUT_ERROR(kInvalidArgument, "redo start with ", redo_start.stable.size(), " positions, at most ",
                       kMaxKnownDcs, " are possible");
   }
-  AppendResult appended;
+  Lsn appended;
   {
     MutexLock lock(parts_->mutex);
     const RedoStart& last = parts_->redo_start_logged;
@@ -416,9 +395,9 @@ Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline)
     }
     parts_->writer.watermarks().AdvanceRedoStart(last, redo_start);
     parts_->redo_start_logged = redo_start;
-    appended = parts_->Append(RecordType::kRedoStart, EncodeRedoStartBody(redo_start));
+    appended = parts_->ring.AppendOwn(RecordType::kRedoStart, EncodeRedoStartBody(redo_start));
   }
-  if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
+  if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended, deadline));
   {
     MutexLock lock(parts_->mutex);
     if (redo_start.lsn >= parts_->redo_start.lsn) parts_->redo_start = redo_start;
@@ -445,12 +424,12 @@ Status RedoLog::TrimKeptForOutcomes(Deadline deadline) {
   if (cut <= first_lsn()) return Status::Ok();
   const Timestamp horizon = parts_->before_trim ? parts_->before_trim(cut) : Timestamp{0};
   if (horizon > Timestamp{0} && DEUT_STEP("outcome.log_horizon"))
-    parts_->Append(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
+    parts_->ring.AppendOwn(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
   // The TRIMMED record lies above the cut, so the remaining log always holds the last one. By it a later start can tell trimmed files from missing
   // files. Both records are durable before the first file is removed.
   if (DEUT_STEP("outcome.log_trimmed")) {
-    const AppendResult appended = parts_->Append(RecordType::kTrimmed, EncodeTrimmedBody(cut));
-    if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended.lsn, deadline));
+    const Lsn appended = parts_->ring.AppendOwn(RecordType::kTrimmed, EncodeTrimmedBody(cut));
+    if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended, deadline));
   }
   parts_->writer.watermarks().CheckTrim(cut);
   parts_->segments.TrimTo(cut, durable());

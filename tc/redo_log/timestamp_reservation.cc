@@ -1,7 +1,5 @@
 #include "tc/redo_log/timestamp_reservation.h"
 
-#include <string>
-
 #include "common/testing/test_points.h"
 #include "tc/redo_log/record_codec.h"
 
@@ -30,8 +28,7 @@ void TimestampReservation::Request(uint64_t limit) {
       break;
     }
   }
-  const BytesBody body{EncodeTimestampBody(Timestamp(limit + block_))};
-  const Lsn lsn = ring_.Append(MakeRecordWord(RecordType::kReserveTimestamps, body.Bytes()), body);
+  const Lsn lsn = ring_.AppendOwn(RecordType::kReserveTimestamps, EncodeTimestampBody(Timestamp(limit + block_)));
   if (writer_.NotifyWhenDurable(lsn, this, Urgency::kUrgent)) OnDurable(Status::Ok());
 }
 
