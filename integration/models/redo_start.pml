@@ -200,7 +200,7 @@ end:
        fi;
 #endif
        if
-       :: floor > redo_start && floor <= durable ->  // code: tc/redo_log/redo_log.cc RedoLog::AdvanceRedoStart
+       :: floor > redo_start && floor <= durable ->  // code: tc/redo_log/log_retention.cc LogRetention::AppendRedoStart
           appended = floor;
           appended_stable = STABLE;
           appended_at = tail;
@@ -216,7 +216,7 @@ end:
        redo_start = appended;
        redo_start_stable = appended_stable;
 #else
-  // code: tc/redo_log/redo_log.cc RedoLog::AdvanceRedoStart; tc/redo_log/segment_set.cc SegmentSet::TrimTo, SegmentSet::TrimOne
+  // code: tc/redo_log/redo_log.cc RedoLog::AdvanceRedoStart; tc/redo_log/log_retention.cc LogRetention::NoteDurable; tc/redo_log/segment_set.cc SegmentSet::TrimTo, SegmentSet::TrimOne
   :: atomic { !refused && computing == 5 && !appending ->
        redo_start = logged;
        redo_start_stable = logged_stable;

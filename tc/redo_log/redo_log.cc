@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "common/base/concat.h"
 #include "common/observe/log.h"
 #include "common/runtime/blocking_hook.h"
-#include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/blocking_durability_wait.h"
@@ -20,6 +18,7 @@
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_folder.h"
 #include "tc/redo_log/log_readers.h"
+#include "tc/redo_log/log_retention.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_space.h"
 #include "tc/redo_log/log_writer.h"
@@ -35,8 +34,6 @@
 namespace deut::tc {
 namespace {
 
-// The number of past tails of the log that are remembered for keep_time.
-constexpr int kTailsKept = 64;
 // A caller with less time than this does not write the record itself, because it could not stop waiting for the device.
 constexpr Duration kNearDeadline = seconds(1);
 // Large enough for every kind of record except transactions.
@@ -105,9 +102,9 @@ struct RedoLog::Parts {
         reservation(runtime, ring, writer, options.timestamp_block, state.reserved),
         readers(runtime, ring, writer, segments),
         read_back(options.read_back_bytes, runtime, ring, writer, segments),
-        mutex(runtime),
-        redo_start(state.redo_start),
-        redo_start_logged(state.redo_start),
+        retention(
+            {.keep_time = options.keep_time, .keep_bytes = options.keep_bytes, .segment_bytes = options.segment_bytes},
+            runtime, ring, segments, writer.watermarks(), state.redo_start),
         known_dcs(runtime, ring, state.known_dcs) {
     segments.SetDemand(&space);
   }
@@ -118,9 +115,6 @@ struct RedoLog::Parts {
     const Lsn lsn = ring.Append(word, body, claimed && DEUT_STEP("D5.claim"));
     return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
   }
-
-  // Where the log may be cut now.
-  Lsn CutNow();
 
   const RedoLogOptions options;
   Runtime& runtime;
@@ -139,18 +133,7 @@ struct RedoLog::Parts {
   TimestampReservation reservation;
   LogReaders readers;
   ReadBack read_back;
-  std::function<Timestamp(Lsn cut)> before_trim;
-  // No commit takes this mutex.
-  Mutex mutex;
-  RedoStart redo_start DEUT_GUARDED_BY(mutex);         // the last durable one
-  RedoStart redo_start_logged DEUT_GUARDED_BY(mutex);  // the last appended one
-  // The log's tail at past times, for keep_time.
-  struct TailAt {
-    MonotonicTime at;
-    Lsn lsn;
-  };
-  std::deque<TailAt> tails DEUT_GUARDED_BY(mutex);
-  Lsn keep_from DEUT_GUARDED_BY(mutex);
+  LogRetention retention;
   KnownDcs known_dcs;
 };
 
@@ -332,7 +315,7 @@ AppendResult RedoLog::AppendLowWater(Timestamp low_water) {
 }
 
 void RedoLog::set_before_trim(std::function<Timestamp(Lsn cut)> before_trim) {
-  parts_->before_trim = std::move(before_trim);
+  parts_->retention.set_before_trim(std::move(before_trim));
 }
 
 Status RedoLog::AddKnownDc(DcId dc, Deadline deadline) {
@@ -381,48 +364,16 @@ Status RedoLog::EnsureReserved(Timestamp timestamp, Deadline deadline) {
 }
 
 Status RedoLog::AdvanceRedoStart(const RedoStart& redo_start, Deadline deadline) {
-  if (redo_start.stable.size() > kMaxKnownDcs) {
-    return DEUT_ERROR(kInvalidArgument, "redo start with ", redo_start.stable.size(), " positions, at most ",
-                      kMaxKnownDcs, " are possible");
-  }
-  Lsn appended;
-  {
-    MutexLock lock(parts_->mutex);
-    const RedoStart& last = parts_->redo_start_logged;
-    if (redo_start.lsn < last.lsn || redo_start.lsn > durable()) {
-      return DEUT_ERROR(kInvalidArgument, "redo start ", redo_start.lsn.value, " lies outside of the last one, ",
-                        last.lsn.value, ", and the durable LSN, ", durable().value);
-    }
-    parts_->writer.watermarks().AdvanceRedoStart(last, redo_start);
-    parts_->redo_start_logged = redo_start;
-    appended = parts_->ring.AppendOwn(RecordType::kRedoStart, EncodeRedoStartBody(redo_start));
-  }
+  DEUT_ASSIGN_OR_RETURN(const Lsn appended, parts_->retention.AppendRedoStart(redo_start));
   if (DEUT_STEP("S2.log_before_trim")) DEUT_RETURN_IF_ERROR(WaitDurable(appended, deadline));
-  {
-    MutexLock lock(parts_->mutex);
-    if (redo_start.lsn >= parts_->redo_start.lsn) parts_->redo_start = redo_start;
-  }
+  parts_->retention.NoteDurable(redo_start);
   return TrimKeptForOutcomes(deadline);
 }
 
-Lsn RedoLog::Parts::CutNow() {
-  const MonotonicTime now = runtime.Now();
-  // Counts files, not records: a log that is written in small pieces takes more disk space than its records have bytes.
-  const Lsn by_size = segments.FirstLsnOfNewest(options.keep_bytes / options.segment_bytes);
-  MutexLock locked(mutex);
-  if (options.keep_bytes == 0 || segments.disk_full()) return redo_start.lsn;
-  if (tails.empty() || now - tails.back().at >= options.keep_time / kTailsKept) tails.push_back({now, ring.tail()});
-  while (!tails.empty() && now - tails.front().at >= options.keep_time) {
-    keep_from = tails.front().lsn;
-    tails.pop_front();
-  }
-  return std::min(redo_start.lsn, std::max(keep_from, by_size));
-}
-
 Status RedoLog::TrimKeptForOutcomes(Deadline deadline) {
-  const Lsn cut = parts_->segments.FirstLsnAfterTrimTo(parts_->CutNow());
+  const Lsn cut = parts_->segments.FirstLsnAfterTrimTo(parts_->retention.CutNow());
   if (cut <= first_lsn()) return Status::Ok();
-  const Timestamp horizon = parts_->before_trim ? parts_->before_trim(cut) : Timestamp{0};
+  const Timestamp horizon = parts_->retention.HorizonBeforeTrim(cut);
   if (horizon > Timestamp{0} && DEUT_STEP("outcome.log_horizon"))
     parts_->ring.AppendOwn(RecordType::kOutcomeHorizon, EncodeTimestampBody(horizon));
   // The TRIMMED record lies above the cut, so the remaining log always holds the last one. By it a later start can tell trimmed files from missing
@@ -438,10 +389,7 @@ Status RedoLog::TrimKeptForOutcomes(Deadline deadline) {
 
 const Watermarks& RedoLog::watermarks() const { return parts_->writer.watermarks(); }
 
-RedoStart RedoLog::redo_start() const {
-  MutexLock lock(parts_->mutex);
-  return parts_->redo_start;
-}
+RedoStart RedoLog::redo_start() const { return parts_->retention.redo_start(); }
 
 std::unique_ptr<LogReader> RedoLog::NewReader(Lsn from) { return parts_->readers.NewReader(from); }
 
