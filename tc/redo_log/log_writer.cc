@@ -18,12 +18,6 @@ constexpr size_t kLargeBlockBytes = size_t{64} << 10;
 constexpr size_t kReleaseSteps = 64;
 // After a failure the thread polls its remaining transfers at this period.
 constexpr Duration kFailedPause = milliseconds(10);
-// After this many lingers in a row without a record the log thread sleeps until it is woken. Until then committers
-// may lead.
-constexpr int kIdleLingersBeforeSleep = 50;
-// After a led write that kept others waiting, no committer leads until the log thread has run out of work this many
-// times.
-constexpr int kSleepsAfterContention = 16;
 
 }  // namespace
 
@@ -130,11 +124,11 @@ void LogWriter::SleepWithNothingInFlight() {
   if (may_write && asked) return;
   const bool must_be_woken =
       failure_seen_ || stalled_ || asked || (DEUT_OMITTED("log.look_once") && (stopping() || UrgentRecordWaits()));
-  if (must_be_woken || (!pending && (idle_lingers_ >= kIdleLingersBeforeSleep || sleeps_without_lead_ > 0))) {
-    if (sleeps_without_lead_ > 0) --sleeps_without_lead_;
+  if (must_be_woken || (!pending && !linger_policy_.may_linger())) {
+    linger_policy_.BeginSleep();
     RecordWord word;
     parts_.role.SleepIdle([&] { return SomethingElseWaits() || (!stalled_ && parts_.ring.Peek(scanned_, &word)); });
-    idle_lingers_ = 0;
+    linger_policy_.EndSleep();
     return;
   }
   if (due_ == kNoDeadline) due_ = parts_.runtime.Now() + options_.linger;
@@ -154,10 +148,8 @@ void LogWriter::SleepWithNothingInFlight() {
                         duration_cast<milliseconds>(options_.device_timeout).count(), " ms"));
       },
       std::min(options_.slow_after, options_.device_timeout));
-  if (parts_.role.contended_leads() != seen_contended_leads_) sleeps_without_lead_ = kSleepsAfterContention;
-  seen_contended_leads_ = parts_.role.contended_leads();
   const bool timed_out = parts_.runtime.Now() >= due_;
-  idle_lingers_ = timed_out && consumed() == parts_.ring.tail() ? idle_lingers_ + 1 : 0;
+  linger_policy_.EndLinger(parts_.role.contended_leads(), timed_out && consumed() == parts_.ring.tail());
 }
 
 // While few places in flight are taken, any record may be submitted. Beyond that, only a sequence that Scan found

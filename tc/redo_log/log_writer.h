@@ -37,6 +37,7 @@
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/block_window.h"
 #include "tc/redo_log/durability_queue.h"
+#include "tc/redo_log/linger_policy.h"
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/segment_set.h"
@@ -150,11 +151,9 @@ class LogWriter {
   const Parts parts_;
 
   // State of the log thread.
-  Deadline due_ = kNoDeadline;         // when complete records must be submitted; kNoDeadline: not set
-  int idle_lingers_ = 0;               // lingers in a row that found no record
-  int sleeps_without_lead_ = 0;        // number of sleeps to come in which no committer may lead
-  uint64_t seen_contended_leads_ = 0;  // the role's contended_leads() as seen last
-  bool stalled_ = false;               // records wait for a spare segment
+  Deadline due_ = kNoDeadline;  // when complete records must be submitted; kNoDeadline: not set
+  LingerPolicy linger_policy_;
+  bool stalled_ = false;  // records wait for a spare segment
   bool failure_seen_ = false;
 
   // State of the writer role.
