@@ -40,6 +40,9 @@ uint64_t SealOf(const char* block, const SipHashKey& key) {
 
 uint32_t SealBlock(const BlockHeader& header, const SipHashKey& key, char* block) {
   DEUT_CHECK(header.block_bytes == BlockBytesFor(header.payload_bytes));
+  // ReadBlockHeader and BlockWindow take no other blocks.
+  DEUT_DCHECK(header.payload_bytes % kRecordAlignment == 0);
+  DEUT_DCHECK(header.offset % kBlockAlignment == 0);
   StoreU32(block, kMagic);
   StoreU16(block + 8, kLogFormatVersion);
   StoreU16(block + 10, static_cast<uint16_t>(header.kind));

@@ -4,11 +4,14 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut::tc {
 
 Result<const char*> BlockWindow::Load(File& file, uint64_t offset, size_t bytes, uint64_t limit) {
   if (file_ != &file || offset < begin_ || offset + bytes > end_) {
     const size_t wanted = std::min<uint64_t>(std::max(bytes, window_bytes_), RoundUpToIo(limit - offset));
+    DEUT_DCHECK(bytes <= wanted);  // the block ends within the file
     EnsureSize(wanted, &buffer_);
     file_ = nullptr;
     Result<size_t> got = ahead_ == nullptr ? file.Read(offset, buffer_.data(), wanted)

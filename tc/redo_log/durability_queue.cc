@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -44,12 +45,15 @@ void DurabilityQueue::MoveToHeap(DurabilityCallback* list) {
 size_t DurabilityQueue::Answer(Lsn durable, const Status& others) {
   const auto later = [](const DurabilityCallback* a, const DurabilityCallback* b) { return a->lsn_ > b->lsn_; };
   size_t answered = 0;
+  Lsn last;
   while (!heap_.empty()) {
     DurabilityCallback* const first = heap_.front();
     const bool reached = first->lsn_ < durable;
     if (!reached && others.ok()) break;
     std::pop_heap(heap_.begin(), heap_.end(), later);
     heap_.pop_back();
+    DEUT_DCHECK(last <= first->lsn_);  // earlier commits are answered first
+    last = first->lsn_;
     first->OnDurable(reached ? Status::Ok() : others);  // may destroy it
     ++answered;
   }
@@ -65,6 +69,7 @@ void DurabilityQueue::Close(Lsn durable, const Status& others) {
   DurabilityCallback* const list = top_.exchange(ClosedMark(), std::memory_order_seq_cst);
   if (list != ClosedMark()) MoveToHeap(list);
   Answer(durable, others);
+  DEUT_CHECK(heap_.empty());  // nobody would ever answer a waiter that is left
 }
 
 }  // namespace deut::tc

@@ -4,9 +4,12 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut::tc {
 
 Result<size_t> FileReadAhead::Read(File& file, uint64_t offset, char* data, size_t bytes, uint64_t limit) {
+  DEUT_DCHECK(offset + bytes <= limit);
   const bool goes_on =
       file_ == &file && offset <= read_ && (pieces_.empty() ? read_ > 0 : offset >= pieces_.front()->request.offset);
   if (!goes_on) {
@@ -51,6 +54,7 @@ Status FileReadAhead::Submit(uint64_t limit) {
                              .bytes = std::min<uint64_t>(piece_bytes_, limit - next_),
                              .context = piece.get()};
   DEUT_RETURN_IF_ERROR(queue_->Submit(&piece->request));
+  DEUT_DCHECK(pieces_.empty() || pieces_.back()->end() == piece->request.offset);
   next_ = piece->end();
   pieces_.push_back(std::move(piece));
   return Status::Ok();

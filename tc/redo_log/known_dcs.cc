@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "tc/redo_log/log_record.h"
 #include "tc/redo_log/record_codec.h"
 
 namespace deut::tc {
 
 KnownDcs::KnownDcs(Runtime& runtime, LogRing& ring, const std::vector<DcId>& recovered) : ring_(ring), mutex_(runtime) {
+  DEUT_CHECK(recovered.size() <= kMaxKnownDcs);  // recovery refuses more
   for (const DcId dc : recovered) known_.push_back({.dc = dc, .lsn = std::nullopt});
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/status.h"
 
 namespace deut::tc {
@@ -25,6 +26,7 @@ class LogFailure {
 
   // `status` is an error. The callback runs on the thread of the first report.
   void Report(const Status& status) {
+    DEUT_CHECK(!status.ok());
     auto mine = std::make_unique<const Status>(status);
     const Status* none = nullptr;
     if (!first_.compare_exchange_strong(none, mine.get(), std::memory_order_seq_cst)) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
@@ -55,6 +56,7 @@ Status RemoveStale(Storage& storage, const std::string& directory, const std::ve
 // because only a TC that runs can free segments. On a full disk the segment therefore takes the space of the reserve.
 Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::string& directory, bool new_log,
                           const Cut& cut) {
+  DEUT_CHECK(segments.spare_count() == 0);
   const Status created = segments.CreateSpare();
   if (created != ErrorCode::kResourceExhausted || new_log) return created;
   if (DEUT_STEP("X7.start_in_reserve")) {
@@ -80,6 +82,9 @@ LogFolder::LogFolder(Storage& storage, std::string directory, std::unique_ptr<Fi
       damaged_(chain.damaged) {}
 
 Status LogFolder::Prepare(SegmentSet& segments) {
+  DEUT_CHECK(std::ranges::is_sorted(stale_));
+  // No file of the chain is removed, however much of it the redo start still needs.
+  DEUT_CHECK(stale_.empty() || cut_.segment < stale_.front());
   lock_->RemoveWhenReleased(false);  // from here on the folder is this log's
   DEUT_RETURN_IF_ERROR(RewriteUnprovenBlocks(storage_, directory_, unproven_));
   DEUT_RETURN_IF_ERROR(RemoveStale(storage_, directory_, stale_, damaged_));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "tc/redo_log/record_codec.h"
 
 namespace deut::tc {
@@ -58,6 +59,7 @@ Lsn LogRetention::CutNow() {
   if (tails_.empty() || now - tails_.back().at >= options_.keep_time / kTailsKept)
     tails_.push_back({now, ring_.tail()});
   while (!tails_.empty() && now - tails_.front().at >= options_.keep_time) {
+    DEUT_DCHECK(keep_from_ <= tails_.front().lsn);
     keep_from_ = tails_.front().lsn;
     tails_.pop_front();
   }

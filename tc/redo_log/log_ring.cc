@@ -20,6 +20,13 @@ LogRing::LogRing(size_t bytes, Lsn base, Runtime& runtime, WriterRole& role)
   DEUT_CHECK(std::has_single_bit(bytes) && base.value % kRecordAlignment == 0);
 }
 
+void LogRing::GiveBackClaim(uint64_t bytes) {
+  const uint64_t appended = tail_.load(std::memory_order_seq_cst);
+  const uint64_t before = claimed_.fetch_sub(bytes, std::memory_order_seq_cst);
+  // All that is appended stays claimed: a claim is given back or used, and not both (D5).
+  DEUT_CHECK(appended + bytes <= before);
+}
+
 void LogRing::Cursor::Put(const void* data, size_t bytes) {
   const char* in = static_cast<const char*>(data);
   // Kept in registers: the compiler must assume that each atomic store changes memory that is loaded through a
@@ -70,6 +77,7 @@ void LogRing::WaitForSpace(uint64_t end) {
 }
 
 bool LogRing::Peek(Lsn lsn, RecordWord* word) const {
+  DEUT_DCHECK(lsn.value >= released_.load(std::memory_order_relaxed));
   // A word beyond the free space still belongs to the record one ring's size lower.
   if (lsn.value >= released_.load(std::memory_order_relaxed) + bytes_) return false;
   const uint64_t encoded = Word(lsn.value).load(std::memory_order_seq_cst);
@@ -79,6 +87,8 @@ bool LogRing::Peek(Lsn lsn, RecordWord* word) const {
 }
 
 void LogRing::CopyOut(Lsn from, size_t bytes, char* to) const {
+  DEUT_DCHECK(bytes % sizeof(uint64_t) == 0);
+  DEUT_DCHECK(from.value + bytes <= tail_.load(std::memory_order_seq_cst));
   for (uint64_t lsn = from.value; lsn < from.value + bytes; lsn += sizeof(uint64_t), to += sizeof(uint64_t)) {
     const uint64_t word = Word(lsn).load(std::memory_order_relaxed);
     std::memcpy(to, &word, sizeof(word));
@@ -88,6 +98,8 @@ void LogRing::CopyOut(Lsn from, size_t bytes, char* to) const {
 void LogRing::Release(Lsn to) {
   const uint64_t from = released_.load(std::memory_order_relaxed);
   if (to.value > from) {
+    // Only appended words are zeroed: at any moment an appender may write beyond the tail.
+    DEUT_CHECK(to.value <= tail_.load(std::memory_order_seq_cst));
     // The floor rises first: a reader that copies a zeroed word then sees the raised floor and discards its copy.
     floor_.store(to.value, std::memory_order_seq_cst);
     for (uint64_t lsn = from; lsn < to.value; lsn += sizeof(uint64_t)) Word(lsn).store(0, std::memory_order_release);
@@ -102,6 +114,7 @@ void LogRing::Release(Lsn to) {
 }
 
 bool LogRing::TryCopy(Lsn from, size_t bytes, char* to) const {
+  DEUT_DCHECK(from.value % sizeof(uint64_t) == 0 && bytes % sizeof(uint64_t) == 0);
   if (from.value < floor_.load(std::memory_order_seq_cst)) return false;
   for (uint64_t lsn = from.value; lsn < from.value + bytes; lsn += sizeof(uint64_t), to += sizeof(uint64_t)) {
     const uint64_t word = Word(lsn).load(std::memory_order_acquire);

@@ -43,6 +43,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
@@ -70,7 +71,8 @@ class LogRing {
     return claimed_.compare_exchange_weak(*seen, *seen + bytes, std::memory_order_seq_cst);
   }
   void AddClaim(uint64_t bytes) { claimed_.fetch_add(bytes, std::memory_order_seq_cst); }
-  void GiveBackClaim(uint64_t bytes) { claimed_.fetch_sub(bytes, std::memory_order_seq_cst); }
+  // REQUIRES: the bytes were claimed, and are not appended.
+  void GiveBackClaim(uint64_t bytes);
 
   // --- Appenders, any thread.
   // Appends a record with `body`, which has Bytes() and Write(sink). Returns its LSN; the record ends at lsn +
@@ -78,6 +80,7 @@ class LogRing {
   template <typename Body>
   Lsn Append(RecordWord word, const Body& body, bool claimed = false) {
     DEUT_POINT("redo_log.append.before_reserve");
+    DEUT_DCHECK(word.bytes <= bytes_);  // a longer record would wait for ever
     if (!claimed) AddClaim(word.bytes);
     const uint64_t lsn = tail_.fetch_add(word.bytes, std::memory_order_seq_cst);
     DEUT_POINT("redo_log.append.reserved");
@@ -85,7 +88,9 @@ class LogRing {
     Cursor cursor(*this, lsn + kRecordWordBytes);
     body.Write(cursor);
     cursor.Finish();
+    DEUT_DCHECK(cursor.lsn() == lsn + word.bytes);  // nothing of the next record was written
     DEUT_POINT("redo_log.append.before_publish");
+    DEUT_DCHECK(Word(lsn).load(std::memory_order_relaxed) == 0);  // or the consumer would have taken it unfinished
     Word(lsn).store(EncodeRecordWord(Lsn(lsn), word), std::memory_order_seq_cst);
     DEUT_POINT("redo_log.append.published");
     role_.NotifyAppended(Lsn(lsn + word.bytes));
@@ -123,6 +128,7 @@ class LogRing {
     void Finish() {
       if (used_ != 0) Store();
     }
+    uint64_t lsn() const { return lsn_; }  // of the next word
 
    private:
     void Store() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/runtime/blocking_hook.h"
 #include "common/testing/test_points.h"
@@ -34,7 +35,9 @@ LogSpace::LogSpace(LogSpaceOptions options, Runtime& runtime, Storage& storage, 
       writer_(writer),
       segments_(segments),
       failure_(failure),
-      mutex_(runtime) {}
+      mutex_(runtime) {
+  DEUT_CHECK(options_.segment_bytes > kSegmentHeaderBytes);
+}
 
 Status LogSpace::CheckRunning() const {
   if (failure_.failed()) return DEUT_ERROR(kUnavailable, "the redo log has failed: ", failure_.status().ToString());
@@ -118,6 +121,9 @@ uint64_t LogSpace::SurplusOf(const Footprint& footprint) const {
   // transaction's.
   const uint64_t largest = std::max<uint64_t>(footprint.largest_block, BlockBytesFor(options_.chunk_bytes));
   const uint64_t tail = largest - kBlockAlignment;
+  // Every record fits an empty segment, whatever is lost at the end of one.
+  DEUT_DCHECK(tail < usable_bytes_);
+  DEUT_DCHECK(footprint.log_bytes <= footprint.disk_bytes);
   const uint64_t ends = RoundUp(footprint.disk_bytes, usable_bytes_ - tail) + 1;
   return footprint.disk_bytes - footprint.log_bytes + ends * tail;
 }
@@ -199,6 +205,7 @@ void LogSpace::Changed() {
 }
 
 void LogSpace::KeepSurplus(Lsn end, uint64_t bytes) {
+  DEUT_DCHECK(end <= ring_.tail());  // the commit that has claimed it is appended
   MutexLock lock(mutex_);
   surplus_.push_back({end, bytes});
   GiveBackTakenSurplusLocked();

@@ -58,6 +58,8 @@ void LogWriter::Loop() {
     if (stopping() && in_flight_.empty() && (failed || NoSpace() || consumed() == parts_.ring.tail())) break;
     Sleep();
   }
+  // Nothing is in flight. So all that was taken from the ring is durable, unless a write has failed.
+  DEUT_CHECK(durable() == consumed() || parts_.failure.failed());
   parts_.durability_queue.Close(durable(), EndStatus());
 }
 
@@ -218,6 +220,7 @@ bool LogWriter::HandleCompletions() {
   if (completed_.empty() && (in_flight_.empty() || !in_flight_.front()->completed)) return false;
   for (IoRequest* const request : completed_) {
     Block* const block = static_cast<Block*>(request->context);
+    DEUT_DCHECK(!block->completed);  // or an earlier completion was taken for this write
     block->completed = true;
     if (DEUT_OMITTED("D2.in_order")) watermarks_.AdvanceDurable(std::max(durable(), block->header.end_lsn()));
     const bool written = request->status.ok() && request->transferred == request->bytes;
@@ -300,6 +303,8 @@ bool LogWriter::Lead(Lsn lsn) {
 // The log thread sleeps with nothing in flight, so the block goes behind the last durable one. A leader opens no new
 // segment: there may be none, and only the log thread waits for one.
 void LogWriter::LeadOneBlock(Lsn lsn, bool* took_all) {
+  DEUT_DCHECK(in_flight_.empty());
+  DEUT_DCHECK(durable() == consumed());
   // Another thread may have written the record by now. A block is never empty.
   if (consumed() > lsn) return;
   Scan();
@@ -339,6 +344,8 @@ bool LogWriter::OpenNextSegment() {
                               .tc = state_.tc,
                               .epoch = state_.epoch,
                               .nonce = state_.nonce};
+  // Recovery refuses a log whose redo start lies beyond it.
+  DEUT_CHECK(state_.redo_start.lsn <= consumed());
   LogState repeated;
   repeated.key = state_.key;
   if (DEUT_STEP("D3.repeat_in_header")) repeated = state_;
@@ -353,6 +360,7 @@ bool LogWriter::OpenNextSegment() {
 
 LogWriter::Block* LogWriter::FormRecords(Lsn end) {
   const Lsn begin = consumed();
+  DEUT_DCHECK(begin < end && end <= scanned_);
   const size_t payload_bytes = end.value - begin.value;
   Block* const block = NewBlock();
   block->header = BlockHeader{.kind = BlockKind::kRecords,
@@ -380,7 +388,8 @@ LogWriter::Block* LogWriter::FormRecords(Lsn end) {
 
 void LogWriter::ApplyToState(Lsn lsn, const char* payload, size_t bytes) {
   uint64_t records = 0;
-  for (size_t at = 0; at < bytes; ++records) {
+  size_t at = 0;
+  for (; at < bytes; ++records) {
     uint64_t encoded;
     std::memcpy(&encoded, payload + at, sizeof(encoded));
     RecordWord word;
@@ -393,6 +402,7 @@ void LogWriter::ApplyToState(Lsn lsn, const char* payload, size_t bytes) {
     }
     at += word.bytes;
   }
+  DEUT_DCHECK(at == bytes);  // a block holds whole records
   records_.fetch_add(records, std::memory_order_relaxed);
 }
 
@@ -400,10 +410,14 @@ LogWriter::Block* LogWriter::NewBlock() {
   if (free_blocks_.empty()) free_blocks_.push_back(std::make_unique<Block>());
   in_flight_.push_back(std::move(free_blocks_.back()));
   free_blocks_.pop_back();
+  DEUT_DCHECK(in_flight_.size() <= options_.max_in_flight);  // the queue takes no more
   return in_flight_.back().get();
 }
 
 void LogWriter::Prepare(Block* block) {
+  // ReadBlockHeader and recovery refuse a block without these properties.
+  DEUT_DCHECK(block->header.durable <= block->header.first_lsn);
+  DEUT_DCHECK(block->header.offset + block->header.block_bytes <= block->segment->bytes());
   block->completed = block->slow = false;
   block->submitted = parts_.runtime.Now();
   block->request = IoRequest{.kind = IoRequest::Kind::kWrite,
@@ -449,6 +463,7 @@ void LogWriter::ReleaseRing() {
   const Lsn target = ReleaseTarget();
   const Lsn released = parts_.ring.released();
   if (target <= released) return;
+  DEUT_DCHECK(target <= consumed());
   if (parts_.ring.has_waiters() || target.value - released.value >= parts_.ring.bytes() / kReleaseSteps)
     parts_.ring.Release(target);
 }

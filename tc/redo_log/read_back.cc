@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/block_window.h"
 #include "tc/redo_log/record_codec.h"
@@ -74,6 +75,7 @@ void ReadBack::Insert(PiecePointer piece) {
   cached = CachedPiece{.piece = std::move(piece), .used = ++uses_};
   while (cached_bytes_ > max_cached_bytes_ && pieces_.size() > 1) {
     const auto oldest = std::ranges::min_element(pieces_, {}, [](const auto& entry) { return entry.second.used; });
+    DEUT_DCHECK(oldest->second.piece->bytes.size() <= cached_bytes_);
     cached_bytes_ -= oldest->second.piece->bytes.size();
     pieces_.erase(oldest);
   }
@@ -119,6 +121,8 @@ Result<ReadBack::PiecePointer> ReadBack::Load(Lsn from, Lsn end) {
     }
     piece->bytes.append(block->payload());
   }
+  DEUT_DCHECK(piece->first <= from);
+  DEUT_DCHECK(piece->end() == lsn);  // it has every byte from its first LSN on
   return PiecePointer(std::move(piece));
 }
 

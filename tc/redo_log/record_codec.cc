@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/coding/fixed.h"
 
@@ -151,13 +152,18 @@ Status DecodeBody(std::string_view body, LogRecord* record) {
 
 }  // namespace
 
-Lsn ChunkList::operator[](size_t index) const { return Lsn(LoadU64(bytes_.data() + index * sizeof(uint64_t))); }
+Lsn ChunkList::operator[](size_t index) const {
+  DEUT_DCHECK(index < size());
+  return Lsn(LoadU64(bytes_.data() + index * sizeof(uint64_t)));
+}
 
 void UpdateList::Iterator::Read() {
   if (left_ != 0) rest_.remove_prefix(ReadUpdate(rest_, &update_));
 }
 
 uint64_t EncodeRecordWord(Lsn lsn, RecordWord word) {
+  // DecodeRecordWord takes no other words.
+  DEUT_DCHECK(word.bytes >= kRecordWordBytes + word.padding && word.bytes % kRecordAlignment == 0);
   const uint64_t low48 = word.bytes | (static_cast<uint64_t>(word.type) << 32) | (uint64_t{word.padding} << 40);
   return low48 | (uint64_t{CheckBits(lsn, low48)} << 48);
 }
@@ -173,6 +179,7 @@ bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word) {
 
 RecordWord MakeRecordWord(RecordType type, size_t body_bytes) {
   const size_t bytes = (kRecordWordBytes + body_bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+  DEUT_DCHECK(bytes <= UINT32_MAX);
   return RecordWord{.bytes = static_cast<uint32_t>(bytes),
                     .type = type,
                     .padding = static_cast<uint8_t>(bytes - kRecordWordBytes - body_bytes)};

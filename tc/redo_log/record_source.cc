@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "common/base/check.h"
 #include "tc/redo_log/record_codec.h"
 
 namespace deut::tc {
@@ -19,7 +20,10 @@ Status RecordSource::Fetch(Lsn lsn, LogRecord* record) {
     if (lsn >= begin_ && lsn.value + needed <= begin_.value + bytes_.size()) {
       const size_t available = bytes_.size() - (lsn.value - begin_.value);
       DEUT_RETURN_IF_ERROR(DecodeRecord(lsn, bytes_.substr(bytes_.size() - available), record, &needed));
-      if (needed <= available) return Status::Ok();
+      if (needed <= available) {
+        DEUT_DCHECK(record->end <= writer_.durable());  // a crash takes back no record that was read
+        return Status::Ok();
+      }
     }
     DEUT_RETURN_IF_ERROR(Fill(lsn, needed));
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
 #include "common/testing/test_points.h"
@@ -61,6 +62,7 @@ class Recovery {
   // Finds the chain, and decides whether the bytes behind it are a torn tail.
   Status FindEnd() {
     DEUT_RETURN_IF_ERROR(WalkChain());
+    DEUT_CHECK(chain_.segments.size() == chain_files_);
     chain_.empty = chain_files_ == 0;
     chain_.end = Cut{.lsn = lsn_, .segment = chain_.empty ? 0 : LastFile().number, .offset = break_offset_};
     if (visitor_ != nullptr) visitor_->OnEnd(chain_.end, WhyItEnds());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,6 +60,11 @@ Status CheckOptions(const RedoLogOptions& options) {
   return Status::Ok();
 }
 
+// Decoding refuses a record whose sequences do not rise, so a commit with such a record could not be recovered.
+bool SequencesRise(absl::Span<const Update> updates) {
+  return std::ranges::adjacent_find(updates, std::ranges::greater_equal(), &Update::sequence) == updates.end();
+}
+
 }  // namespace
 
 struct RedoLog::Parts {
@@ -112,6 +118,7 @@ struct RedoLog::Parts {
   AppendResult AppendTransaction(RecordType type, const TransactionBody& body, bool claimed) {
     const RecordWord word = MakeRecordWord(type, body.Bytes());
     DEUT_CHECK(word.bytes <= options.max_record_bytes);
+    DEUT_DCHECK(SequencesRise(body.updates));
     const Lsn lsn = ring.Append(word, body, claimed && DEUT_STEP("D5.claim"));
     return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
   }
@@ -159,6 +166,8 @@ Result<LogState> NextEpochState(const RecoveredChain& chain, TcId wanted, const 
                       " and segment ", chain.next_number, ", which no log does; nothing was changed");
   }
   state.epoch = TcEpoch(chain.state.epoch.value + 1);
+  // No two starts have the same epoch (X5).
+  DEUT_CHECK(chain.starts.empty() || chain.starts.back().epoch < state.epoch);
   state.nonce = runtime.RandomSeed();
   return state;
 }
@@ -206,6 +215,7 @@ Result<std::unique_ptr<RedoLog>> RedoLog::Recover(const RedoLogOptions& options,
                             .dropped_bytes = chain.dropped_bytes,
                             .outcomes = std::move(outcomes.commits),
                             .outcome_horizon = outcomes.horizon};
+  DEUT_CHECK(chain.first_lsn <= state.redo_start.lsn);
   auto parts =
       std::make_unique<Parts>(options, runtime, std::move(lock), std::move(queue), storage, std::move(chain), state);
   return std::unique_ptr<RedoLog>(new RedoLog(std::move(parts)));
@@ -220,6 +230,7 @@ bool RedoLog::begun() const { return parts_->begun.load(std::memory_order_acquir
 
 Status RedoLog::StartWriting() {
   Parts& p = *parts_;
+  DEUT_CHECK(!begun());
   const Timestamp first_timestamp = reserved_below();  // earlier processes have drawn or given up those below it
   p.writer.Start();
   p.segments.Start();
@@ -252,13 +263,15 @@ Status RedoLog::failure() const { return parts_->failure.status(); }
 
 namespace {
 
-// Sets the places of the updates of one record, which are the updates of `body`.
-void PlaceUpdates(Lsn record, const TransactionBody& body, absl::Span<Lsn> places) {
+// Sets the places of the updates of the record [record, end), which are the updates of `body`.
+void PlaceUpdates(Lsn record, Lsn end, const TransactionBody& body, absl::Span<Lsn> places) {
   uint64_t at = record.value + kRecordWordBytes + body.BytesBeforeUpdates();
   for (size_t i = 0; i < places.size(); ++i) {
     places[i] = Lsn(at);
     at += UpdateBytes(body.updates[i]);
   }
+  // ReadValue finds the last update at its place: behind it is only the padding of the record.
+  DEUT_DCHECK(places.empty() || (at <= end.value && end.value < at + kRecordAlignment));
 }
 
 }  // namespace
@@ -282,7 +295,7 @@ AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update>
       if (!places.empty()) {
         const TransactionBody chunk{
             .timestamp = timestamp, .epoch = epoch(), .updates = updates.first(count), .chunks = {}};
-        PlaceUpdates(all_chunks.back(), chunk, places.first(count));
+        PlaceUpdates(chunk_at.lsn, chunk_at.end, chunk, places.first(count));
         places.remove_prefix(count);
       }
       first = std::min(first, all_chunks.back());
@@ -292,12 +305,13 @@ AppendResult RedoLog::AppendCommit(Timestamp timestamp, absl::Span<const Update>
     body.chunks = all_chunks;
   }
   AppendResult result = parts_->AppendTransaction(body.commit_type(), body, claim != nullptr);
+  DEUT_DCHECK(first == Lsn(UINT64_MAX) || std::ranges::max(body.chunks) < result.lsn);  // as decoding demands
   appended += result.end.value - result.lsn.value;
   if (claim != nullptr) {
     DEUT_DCHECK(claim->log_bytes() == appended);
     claim->MarkUsed(result.end);
   }
-  PlaceUpdates(result.lsn, body, places);
+  PlaceUpdates(result.lsn, result.end, body, places);
   result.first = std::min(first, result.lsn);
   return result;
 }
@@ -399,6 +413,8 @@ RedoLogCounters RedoLog::counters() const {
   // These are read before the tail, so that none of the differences is negative.
   const Lsn durable_lsn = durable();
   const Lsn consumed = parts_->writer.consumed();
+  DEUT_CHECK(durable_lsn <= consumed);
+  DEUT_CHECK(consumed <= tail());
   return RedoLogCounters{.records = parts_->writer.records(),
                          .record_bytes = tail().value - parts_->start.begin.value,
                          .blocks = parts_->writer.blocks(),

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/io/storage.h"
 #include "tc/redo_log/block_format.h"
@@ -39,6 +40,7 @@ class Segment {
 
   // REQUIRES: no other thread knows the segment yet.
   void Begin(Lsn first_lsn) {
+    DEUT_CHECK(index_ == nullptr);  // a file gets a new Segment when it is used again
     first_lsn_ = first_lsn;
     index_ = std::make_unique<Entry[]>(kIndexEntries + 1);
     index_[0] = Entry{first_lsn, kSegmentHeaderBytes};
@@ -49,11 +51,16 @@ class Segment {
   void AddBlock(Lsn lsn, uint64_t offset) {
     const size_t count = indexed_.load(std::memory_order_relaxed);
     if (offset < index_[count - 1].offset + bytes_ / kIndexEntries + 1) return;
+    DEUT_DCHECK(count <= kIndexEntries);
+    DEUT_DCHECK(index_[count - 1].lsn <= lsn);
     index_[count] = Entry{lsn, offset};
     indexed_.store(count + 1, std::memory_order_release);
   }
 
-  void End(Lsn end_lsn) { end_lsn_.store(end_lsn.value, std::memory_order_release); }
+  void End(Lsn end_lsn) {
+    DEUT_CHECK(first_lsn_ <= end_lsn);
+    end_lsn_.store(end_lsn.value, std::memory_order_release);
+  }
 
   // Where a search for `lsn`, which lies in [first_lsn, end_lsn), begins: a block at or before it, and that block's
   // first LSN.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
 #include "common/testing/test_points.h"
@@ -51,6 +52,8 @@ Result<std::unique_ptr<File>> SegmentSet::OpenFile(const std::string& path, bool
 void SegmentSet::AddSpare(std::shared_ptr<Segment> segment) {
   {
     MutexLock lock(mutex_);
+    // The numbers of files have no gap, or no later start would believe the log.
+    DEUT_CHECK(spares_.empty() || spares_.back()->number() + 1 == segment->number());
     spares_.push_back(std::move(segment));
     spare_count_.store(spares_.size(), std::memory_order_release);
   }
@@ -103,6 +106,7 @@ Status SegmentSet::Create(uint64_t number, uint64_t bytes) {
 }
 
 Status SegmentSet::Recycle(const std::shared_ptr<Segment>& segment) {
+  DEUT_CHECK(renamed_ == 0);  // a second renamed file would take the place of the first among the spares
   const uint64_t number = next_number_;
   DEUT_RETURN_IF_ERROR(storage_.Rename(PathOf(segment->number()), PathOf(number)));
   DEUT_RETURN_IF_ERROR(storage_.SyncDirectory(options_.directory));
@@ -128,6 +132,7 @@ Result<bool> SegmentSet::TrimOne() {
     if (live_.size() < 2 || live_[1]->first_lsn() > trim_to_ || live_[1]->first_lsn() >= trim_durable_) return false;
     segment = std::move(live_.front());
     live_.pop_front();
+    DEUT_CHECK(segment->end_lsn() == live_.front()->first_lsn());
     first_lsn_.store(live_.front()->first_lsn().value, std::memory_order_seq_cst);
   }
   // Find does not return it any more. A reader that still holds it reads on from the removed file.
@@ -175,6 +180,7 @@ Result<bool> SegmentSet::DropOne() {
   if (segment == nullptr) return false;  // the log thread has taken one
   // The newest spare goes, so that the numbers have no gap. No block with this number was ever written.
   const uint64_t number = segment->number();
+  DEUT_CHECK(number + 1 == next_number_);
   const Status removed = storage_.Remove(PathOf(number));
   if (removed == ErrorCode::kResourceExhausted) AddSpare(std::move(segment));  // the next attempt removes it
   DEUT_RETURN_IF_ERROR(removed);
@@ -266,6 +272,8 @@ std::shared_ptr<Segment> SegmentSet::TakeSpare() {
 void SegmentSet::Open(std::shared_ptr<Segment> segment, Lsn first_lsn) {
   segment->Begin(first_lsn);
   MutexLock lock(mutex_);
+  // Recovery walks the files by number and expects each to begin where the one before ends.
+  DEUT_CHECK(live_.empty() || live_.back()->number() + 1 == segment->number());
   if (!live_.empty()) live_.back()->End(first_lsn);
   live_.push_back(std::move(segment));
   first_lsn_.store(live_.front()->first_lsn().value, std::memory_order_seq_cst);
@@ -276,7 +284,9 @@ std::shared_ptr<Segment> SegmentSet::Find(Lsn lsn) {
   const auto after =
       std::upper_bound(live_.begin(), live_.end(), lsn,
                        [](Lsn l, const std::shared_ptr<Segment>& segment) { return l < segment->first_lsn(); });
-  return after == live_.begin() ? nullptr : after[-1];
+  if (after == live_.begin()) return nullptr;
+  DEUT_DCHECK(lsn < after[-1]->end_lsn());
+  return after[-1];
 }
 
 Lsn SegmentSet::FirstLsnAfterTrimTo(Lsn lsn) {
@@ -291,6 +301,7 @@ Lsn SegmentSet::FirstLsnOfNewest(uint64_t count) {
 }
 
 void SegmentSet::TrimTo(Lsn redo_start, Lsn durable) {
+  DEUT_CHECK(redo_start <= durable);
   {
     MutexLock lock(mutex_);
     trim_to_ = std::max(trim_to_, redo_start);

@@ -1,5 +1,6 @@
 #include "tc/redo_log/timestamp_reservation.h"
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/redo_log/record_codec.h"
 
@@ -9,6 +10,7 @@ Status TimestampReservation::EnsureSlowly(Timestamp timestamp, Deadline deadline
   for (;;) {
     const uint32_t seen = changed_.load(std::memory_order_seq_cst);
     const uint64_t limit = durable_.load(std::memory_order_seq_cst);
+    DEUT_DCHECK(limit <= requested_.load(std::memory_order_seq_cst));
     if (timestamp.value + block_ / 2 >= limit) Request(limit);
     if (timestamp.value < limit || DEUT_OMITTED("D3.reserve_first")) return Status::Ok();
     if (failed_.load(std::memory_order_seq_cst)) return failure_;
@@ -34,7 +36,10 @@ void TimestampReservation::Request(uint64_t limit) {
 
 void TimestampReservation::OnDurable(const Status& status) {
   if (status.ok()) {
-    durable_.store(requested_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+    const uint64_t limit = requested_.load(std::memory_order_seq_cst);
+    // One reservation is in flight at a time, so the record that is durable now is the one that was requested last.
+    DEUT_CHECK(limit == durable_.load(std::memory_order_seq_cst) + block_);
+    durable_.store(limit, std::memory_order_seq_cst);
   } else {
     failure_ = status;
     failed_.store(true, std::memory_order_seq_cst);

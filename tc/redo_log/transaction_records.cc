@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "tc/redo_log/block_format.h"
 #include "tc/redo_log/record_codec.h"
 
@@ -17,6 +18,7 @@ size_t UpdatesOfChunk(absl::Span<const Update> updates, size_t chunk_bytes) {
     bytes += UpdateBytes(updates[count]);
     if (count > 0 && bytes > chunk_bytes) break;
   }
+  DEUT_DCHECK(count > 0 || updates.empty());  // or the caller would cut chunks for ever
   return count;
 }
 
@@ -39,6 +41,7 @@ Footprint FootprintOf(absl::Span<const Update> updates, bool named, size_t chunk
       size_t bytes = 0;
       for (const Update& update : updates.first(count)) bytes += UpdateBytes(update);
       add(RecordType::kChunk, kTransactionHeaderBytes + bytes);
+      DEUT_DCHECK(bytes <= left);
       left -= bytes;
       updates.remove_prefix(count);
     }
