@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
 
@@ -50,6 +51,8 @@ void SpillBlockBuilder::Add(const SpilledVersion& version) {
 }
 
 std::string SpillBlockBuilder::Finish(uint64_t offset) {
+  DEUT_CHECK(!empty());  // Decode refuses a block without versions
+  DEUT_CHECK(bytes_.size() <= UINT32_MAX);
   std::string block = std::exchange(bytes_, std::string());
   StoreU32(block.data(), kMagic);
   StoreU32(block.data() + kBytesAt, static_cast<uint32_t>(block.size()));

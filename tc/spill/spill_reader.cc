@@ -4,6 +4,7 @@
 #include <string>
 #include <tuple>
 
+#include "common/base/check.h"
 #include "common/runtime/blocking_hook.h"
 
 namespace deut::tc {
@@ -26,6 +27,7 @@ Result<std::shared_ptr<const SpillBlock>> SpillReader::Block(size_t run, size_t 
 }
 
 Result<std::optional<SpilledVersion>> SpillReader::Find(TableId table, std::string_view key, Timestamp reader) {
+  DEUT_DCHECK(reader > Timestamp{0});  // no transaction has timestamp 0
   std::optional<SpilledVersion> found;
   // A search key: the newest version that the reader may see.
   const SpilledVersion wanted{

@@ -4,6 +4,8 @@
 #include <ranges>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut::tc {
 namespace {
 
@@ -52,6 +54,8 @@ Status SpilledRun::Builder::EndBlock() {
 }
 
 Status SpilledRun::Builder::Write() {
+  // The offsets in the index are where the blocks get to in the file.
+  DEUT_CHECK(written_bytes_ + unwritten_.size() == run_->file_bytes_);
   DEUT_RETURN_IF_ERROR(run_->file_->Write(written_bytes_, unwritten_.data(), unwritten_.size()));
   written_bytes_ += unwritten_.size();
   unwritten_.clear();
@@ -59,8 +63,11 @@ Status SpilledRun::Builder::Write() {
 }
 
 Result<std::shared_ptr<const SpilledRun>> SpilledRun::Builder::Finish(CommitSpan span) {
+  DEUT_CHECK(!empty());
+  DEUT_CHECK(span.first_commit <= span.last.commit);
   DEUT_RETURN_IF_ERROR(EndBlock());
   DEUT_RETURN_IF_ERROR(Write());
+  DEUT_CHECK(unwritten_.empty() && run_->offsets_.back() < written_bytes_);
   run_->span_ = span;
   run_->offsets_.shrink_to_fit();
   run_->separators_.shrink_to_fit();
@@ -96,6 +103,7 @@ size_t SpilledRun::FirstBlock(TableId table, std::string_view key) const {
 }
 
 Result<std::shared_ptr<const SpillBlock>> SpilledRun::Read(size_t block) const {
+  DEUT_DCHECK(block < blocks());
   const uint64_t offset = offsets_[block];
   const uint64_t end = block + 1 < blocks() ? offsets_[block + 1] : file_bytes_;
   std::string bytes(end - offset, '\0');

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/folder_owner.h"
 #include "tc/spill/spill_block.h"
@@ -88,11 +89,13 @@ const SpilledRuns::View& SpilledRuns::runs_now() const {
 }
 
 Result<SpilledRun::Builder> SpilledRuns::NewRun() {
+  DEUT_CHECK(lock_ != nullptr);  // another process could have a file of this name
   return SpilledRun::Builder::Create(storage_, Concat(directory_, "/", kFileName, next_file_++));
 }
 
 void SpilledRuns::Publish(RunPointer run) {
   if (run != nullptr) {
+    DEUT_CHECK(run->versions() > 0);
     through_ = std::max(through_, run->span().last.commit);
     View runs = runs_now();
     runs.push_back(std::move(run));
@@ -136,6 +139,7 @@ bool SpilledRuns::MayHoldUnapplied(Lsn commit, Lsn applied) const {
 void SpilledRuns::Drop() {
   merge_.reset();
   if (!runs_now().empty()) Replace({});
+  DEUT_CHECK(empty());
 }
 
 void SpilledRuns::DropAppliedAndMerge(Position applied, size_t versions,
@@ -181,6 +185,9 @@ Status SpilledRuns::Merge(Position applied, size_t* versions,
   DEUT_ASSIGN_OR_RETURN(RunPointer merged, merge_->Finish());
   View runs = runs_now();
   const auto at = std::ranges::find(runs, merge_->a());
+  // Runs stay in commit order: nothing came between the two, and neither was dropped, since the merge began.
+  DEUT_CHECK(at != runs.end() && std::next(at) != runs.end());
+  DEUT_CHECK(*std::next(at) == merge_->b());
   *at = std::move(merged);
   runs.erase(std::next(at));
   if (*at == nullptr) runs.erase(at);
