@@ -87,7 +87,9 @@ uint64_t OutcomeTable::WordOf(const Entry* entry) {
 }
 
 void OutcomeTable::DropReference(Entry* entry) {
-  if (entry->references.fetch_sub(1, std::memory_order_acq_rel) == 1) domain_.RetireObject(entry, kEntryBytes);
+  const uint32_t before = entry->references.fetch_sub(1, std::memory_order_acq_rel);
+  DEUT_DCHECK(before != 0);  // or the entry was retired before
+  if (before == 1) domain_.RetireObject(entry, kEntryBytes);
 }
 
 void OutcomeTable::EvictSlot(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement,
@@ -102,6 +104,10 @@ void OutcomeTable::EvictSlot(Bucket& bucket, std::atomic<uint64_t>& slot, uint64
   *done = !DEUT_CAS_FAILS("outcome.put_out.cas") &&
           slot.compare_exchange_strong(seen, WordOf(replacement), std::memory_order_seq_cst);
   if (!*done) return;
+  // The entry is gone. An asker, or a committer, that does not find it finds it below the horizon.
+  DEUT_DCHECK(old == nullptr || !old->is_commit() || bucket.horizon.load(std::memory_order_seq_cst) > old->timestamp);
+  DEUT_DCHECK(old == nullptr || !old->is_fence() ||
+              bucket.fence_horizon.load(std::memory_order_seq_cst) > old->timestamp);
   if (old != nullptr) DropReference(old);
   if (old == nullptr && replacement != nullptr) entries_.fetch_add(1, std::memory_order_relaxed);
   if (old != nullptr && replacement == nullptr) entries_.fetch_sub(1, std::memory_order_relaxed);
@@ -135,6 +141,7 @@ OutcomeTable::Entry* OutcomeTable::FindFence(Bucket& bucket, const Hashed& id) {
 }
 
 void OutcomeTable::Recover(const RecoveredLog& recovered) {
+  DEUT_CHECK(entries_.load(std::memory_order_relaxed) == 0);  // a later commit would look older than a recovered one
   for (size_t i = 0; i <= mask_; ++i) {
     buckets_[i].horizon.store(recovered.outcome_horizon.value, std::memory_order_relaxed);
   }
@@ -179,13 +186,15 @@ Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& na
 }
 
 void OutcomeTable::SetFinal(Entry* entry, uint32_t state) {
-  const bool awaited = entry->state.exchange(state, std::memory_order_seq_cst) == Entry::kAwaited;
-  if (awaited) runtime_.WakeAll(entry->state);
+  const uint32_t before = entry->state.exchange(state, std::memory_order_seq_cst);
+  DEUT_DCHECK(before == Entry::kCommitting || before == Entry::kAwaited);  // a commit is decided once
+  if (before == Entry::kAwaited) runtime_.WakeAll(entry->state);
   const ReclamationDomain::Guard guard(domain_);
   DropReference(entry);
 }
 
 void OutcomeTable::Finish(Entry* entry, Lsn commit_lsn) {
+  DEUT_DCHECK(commit_lsn > Lsn{0});
   entry->commit_lsn.store(commit_lsn.value, std::memory_order_relaxed);
   SetFinal(entry, Entry::kCommitted);
 }
@@ -206,6 +215,8 @@ Result<bool> OutcomeTable::AwaitCommit(Entry* entry, Deadline deadline, OutcomeA
   }
   const bool committed = state == Entry::kCommitted;
   if (committed) {
+    // Finish stores the LSN before the state, so whoever sees the state sees it.
+    DEUT_DCHECK(entry->commit_lsn.load(std::memory_order_relaxed) != 0);
     *answer = {.outcome = TransactionOutcome::kCommitted,
                .commit = {.timestamp = Timestamp(entry->timestamp),
                           .commit_lsn = Lsn(entry->commit_lsn.load(std::memory_order_relaxed))}};
