@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/testing/test_points.h"
 
@@ -106,6 +107,8 @@ Result<TableId> Catalogue::ReserveId(std::string_view name) {
 void Catalogue::AddCreated(TableId id, std::string_view name, Position created_at) {
   auto state = std::make_shared<TableState>(id, std::string(name), created_at, copied_postings_);
   MutexLock lock(mutex_);
+  const auto named = names_.find(state->name());
+  DEUT_CHECK(named != names_.end() && named->second == id);  // reserved for this table
   if (TableIndex::Replaced array = index_.Insert(state.get())) replaced_.push_back(std::move(array));
   owned_.emplace(id.value, std::move(state));
 }
@@ -113,12 +116,15 @@ void Catalogue::AddCreated(TableId id, std::string_view name, Position created_a
 void Catalogue::CancelReservation(std::string_view name) {
   MutexLock lock(mutex_);
   const auto named = names_.find(std::string(name));
+  DEUT_CHECK(named != names_.end());
+  DEUT_CHECK(!owned_.contains(named->second.value));  // the id of a table that was created is never used again
   // No log record and no client has seen the id. If it is reused, the DC need not remember a gap (dc/record_ops/dropped_ids.h).
   cancelled_.push_back(named->second);
   names_.erase(named);
 }
 
 void Catalogue::MarkDropped(const TablePointer& table, Position dropped_at) {
+  DEUT_CHECK(!table->open());  // no later transaction may still write to it
   MutexLock lock(mutex_);
   const auto named = names_.find(table->name());
   if (named != names_.end() && named->second == table->id()) names_.erase(named);
@@ -136,6 +142,7 @@ bool Catalogue::FreeDropped(const Freeing& freeing, Collector::Access& collector
   // finished transactions since. The present value would miss a transaction that has ended just now: the collector would go through its postings
   // for the ranges of a table that is freed.
   const Timestamp passed = std::exchange(low_water_, freeing.low_water());
+  DEUT_CHECK(passed <= low_water_);
   size_t left = kFreedPerRound;
   while (!unindexed_.empty() && left > 0) {
     Unindexed& out = unindexed_.front();
@@ -181,7 +188,8 @@ bool Catalogue::Free(const Dropped& dropped, Collector::Access& collector) {
   if (!collector.ForgetTable(dropped.table->id(), dropped.dropped_at.commit, dropped.table->ranges())) return false;
   {
     MutexLock lock(mutex_);
-    owned_.erase(dropped.table->id().value);
+    const size_t erased = owned_.erase(dropped.table->id().value);
+    DEUT_CHECK(erased == 1);
   }
   ReclamationDomain::Guard guard(domain_);
   dropped.table->map().RemoveAllPostings(domain_);

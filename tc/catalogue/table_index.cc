@@ -17,7 +17,10 @@ TableIndex::~TableIndex() { delete array_.load(std::memory_order_relaxed); }
 
 void TableIndex::Put(const Array& array, TableState* state) {
   size_t at = state->id().value & array.mask;
-  while (array.slots[at].load(std::memory_order_relaxed) != nullptr) at = (at + 1) & array.mask;
+  while (const TableState* const other = array.slots[at].load(std::memory_order_relaxed)) {
+    DEUT_CHECK(other == Gap() || other->id() != state->id());  // a look-up would never get to the second one
+    at = (at + 1) & array.mask;
+  }
   array.slots[at].store(state, std::memory_order_seq_cst);
 }
 
@@ -37,6 +40,7 @@ TableIndex::Replaced TableIndex::Insert(TableState* state) {
   }
   Put(*array_.load(std::memory_order_relaxed), state);
   ++states_;
+  DEUT_CHECK(2 * (states_ + gaps_) <= capacity());
   return replaced;
 }
 
@@ -54,6 +58,7 @@ void TableIndex::Erase(TableId id) {
   // A gap in front of an empty slot is useless, so it becomes empty, too. As ids ascend, few other gaps remain.
   if (array.slots[(at + 1) & array.mask].load(std::memory_order_relaxed) != nullptr) return;
   for (; array.slots[at].load(std::memory_order_relaxed) == Gap(); at = (at - 1) & array.mask) {
+    DEUT_CHECK(gaps_ > 0);
     array.slots[at].store(nullptr, std::memory_order_seq_cst);
     --gaps_;
   }
