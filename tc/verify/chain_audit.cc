@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 
 namespace deut::tc {
@@ -26,6 +27,7 @@ void ChainAudit::Find(std::string_view rule, const Pieces&... pieces) {
 }
 
 void ChainAudit::OnSegment(const BlockHeader& header, const LogState& repeated) {
+  DEUT_CHECK(!end_.has_value());
   const bool first = counts_.segments++ == 0;
   const BlockHeader last = std::exchange(block_, header);
   if (first) {
@@ -68,6 +70,7 @@ void ChainAudit::CheckHeader(const BlockHeader& header, const LogState& repeated
 }
 
 void ChainAudit::OnBlock(const BlockHeader& header) {
+  DEUT_CHECK(counts_.segments != 0);
   block_ = header;
   ++counts_.blocks;
   counts_.block_bytes += header.block_bytes;
@@ -77,6 +80,11 @@ void ChainAudit::OnBlock(const BlockHeader& header) {
 }
 
 void ChainAudit::OnRecord(const LogRecord& record) {
+  // Recovery passes on only what it has taken into the chain, in the order of ChainVisitor. These are facts of its
+  // code, whatever the bytes of the log are.
+  DEUT_CHECK(counts_.blocks != 0);
+  DEUT_CHECK(block_.first_lsn <= record.lsn && record.end <= block_.end_lsn());
+  DEUT_CHECK(static_cast<size_t>(record.type) < counts_.records.size());
   lsn_ = record.lsn;
   ChainCounts::Records& counted = counts_.records[static_cast<size_t>(record.type)];
   ++counted.count;
@@ -269,6 +277,7 @@ void ChainAudit::CheckBeginning() {
   if (counts_.segments == 0 || first_lsn_ <= trimmed_) return;
   // If redo starts before the first record, recovery itself refuses the log, with its own message.
   if (state_.redo_start.lsn < first_lsn_) return;
+  DEUT_CHECK(first_segment_ > 0);
   const bool never = trimmed_ == kFirstLsn;
   const std::string last = Concat(directory_, "/", SegmentName(first_segment_ - 1));
   find_("S2", Concat(directory_, "/", SegmentName(first_segment_), " at offset 0: the log begins here, at LSN ",
@@ -285,6 +294,7 @@ void ChainAudit::CheckBeginning() {
 }
 
 void ChainAudit::OnEnd(const Cut& end, const Status& why) {
+  DEUT_CHECK(!end_.has_value());
   EndEpoch();
   CheckBeginning();
   end_ = end;

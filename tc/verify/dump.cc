@@ -1,5 +1,6 @@
 #include "tc/verify/dump.h"
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/base/transaction_id.h"
 #include "tc/redo_log/block_format.h"
@@ -94,6 +95,7 @@ void Dump::OnRecord(const LogRecord& record) {
   if (record.lsn < request_.from || record.lsn >= request_.to) return;
   const bool transaction = record.type == RecordType::kCommit || record.type == RecordType::kChunk;
   if (filtered() && (!transaction || !AnyWanted(record.updates))) return;
+  DEUT_CHECK(!segment_.empty());  // a segment with a record in the range begins before the end of the range
   text_ += segment_line_;
   segment_line_.clear();
   ConcatTo(&text_, record.lsn.value, " ", segment_, ":", offset_, " ");

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "tc/redo_log/recovery.h"
 #include "tc/verify/log_directory.h"
@@ -30,6 +31,12 @@ Result<LogReport> VerifyLog(Storage& storage, const std::string& directory, cons
   report.end = audit.end();
   report.end_reason = audit.why().message();
   if (!chain.ok()) return report;
+  // The audit has seen the very log that recovery returns, whatever its bytes are.
+  DEUT_CHECK(chain->empty || (report.end.has_value() && *report.end == chain->end));
+  DEUT_CHECK(report.counts.segments == chain->segments.size());
+  DEUT_CHECK(chain->empty || report.first_lsn == chain->first_lsn);
+  DEUT_CHECK(chain->empty || report.state.redo_start == chain->state.redo_start);
+  DEUT_CHECK(chain->empty || report.state.reserved == chain->state.reserved);
   report.empty = chain->empty;
   for (const UnprovenBlock& block : chain->unproven) report.unproven_bytes += block.bytes;
   return report;
