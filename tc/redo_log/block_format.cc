@@ -109,6 +109,7 @@ Status ReadBlockHeader(const char* bytes, uint64_t segment, uint64_t offset, uin
   header->epoch = TcEpoch(LoadU64(bytes + 64));
   header->nonce = LoadU64(bytes + 72);
   header->seal = LoadU64(bytes + kSealAt);
+  // A block from an earlier use of the file, or one that the disk has put elsewhere, is whole by its checksum.
   if (header->segment != segment || header->offset != offset) return Damaged("a block of another place");
   const bool first = header->kind == BlockKind::kSegmentHeader;
   if (first != (offset == 0) || (!first && header->kind != BlockKind::kRecords)) return Damaged("wrong kind of block");
@@ -178,6 +179,7 @@ uint32_t EncodeSegmentHeader(BlockHeader header, const LogState& state, uint64_t
   StoreU32(out + 36, static_cast<uint32_t>(state.known_dcs.size()));
   StoreU64(out + 40, state.key.low);
   StoreU64(out + 48, state.key.high);
+  // These lists are all that a start knows of the data components once the segments before this one are trimmed.
   out += kStateHeaderBytes;
   for (const DcPosition& position : state.redo_start.stable) {
     StoreU64(out, position.dc.value);

@@ -241,6 +241,8 @@ std::string EncodeTrimmedBody(Lsn lsn) {
 }
 
 Status DecodePut(const LoggedPut& put, std::string_view bytes, std::string_view* value) {
+  // The block's checksum does not show that the place is right: it may have come from a damaged spilled run, or the log
+  // may have been trimmed there. The update itself says whose value it is.
   Update update;
   if (bytes.size() < kUpdateHeaderBytes || ReadUpdate(bytes, &update) > bytes.size() ||
       update.kind != LogEntryKind::kPut || update.table != put.table || update.sequence != put.sequence ||

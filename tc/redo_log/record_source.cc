@@ -15,6 +15,8 @@ constexpr size_t kRingCopyBytes = size_t{128} << 10;
 }  // namespace
 
 Status RecordSource::Fetch(Lsn lsn, LogRecord* record) {
+  // The length of a record stands in its first word. So a record whose word alone is there is decoded again, after a
+  // fill that brings the rest.
   size_t needed = kRecordWordBytes;
   for (;;) {
     if (lsn >= begin_ && lsn.value + needed <= begin_.value + bytes_.size()) {
@@ -57,6 +59,7 @@ Status RecordSource::FillFromDisk(Lsn lsn, size_t needed) {
     return DEUT_ERROR(kNotFound, "LSN ", lsn.value, " was trimmed: the redo log begins at LSN ",
                       segments_.first_lsn().value);
   }
+  // A reader in LSN order goes on at the next block. It seeks only if it jumped, or if the index leads nearer.
   const auto [seek_lsn, seek_offset] = segment_->Seek(lsn);
   if (next_offset_ == 0 || next_lsn_ > lsn || next_lsn_ < seek_lsn) {
     next_lsn_ = seek_lsn;

@@ -32,6 +32,8 @@ Result<std::optional<SpilledVersion>> SpillReader::Find(TableId table, std::stri
   // A search key: the newest version that the reader may see.
   const SpilledVersion wanted{
       .table = table, .key = key, .timestamp = Timestamp{reader.value - 1}, .sequence = UINT32_MAX};
+  // All runs are looked at, because the newest version need not be in the last one: an update below an open
+  // transaction's version is spilled later than updates that are newer.
   for (size_t run = 0; run < runs_.size(); ++run) {
     for (size_t b = runs_[run]->FirstBlock(table, key); b < runs_[run]->blocks(); ++b) {
       DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const SpillBlock> block, Block(run, b));

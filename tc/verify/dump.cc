@@ -96,11 +96,12 @@ void Dump::OnRecord(const LogRecord& record) {
   const bool transaction = record.type == RecordType::kCommit || record.type == RecordType::kChunk;
   if (filtered() && (!transaction || !AnyWanted(record.updates))) return;
   DEUT_CHECK(!segment_.empty());  // a segment with a record in the range begins before the end of the range
+  // A segment's line waits for its first printed record. So a filter does not leave lines of segments alone.
   text_ += segment_line_;
   segment_line_.clear();
   ConcatTo(&text_, record.lsn.value, " ", segment_, ":", offset_, " ");
   Say(record);
-  if (text_.size() >= kPieceBytes) Flush();
+  if (text_.size() >= kPieceBytes) Flush();  // a log may be larger than the memory
 }
 
 void Dump::Say(const LogRecord& record) {
