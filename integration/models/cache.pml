@@ -249,7 +249,7 @@ end:
        t = 0
      }
   // Versions that are applied or dead leave. An applied one may become a copy, if it is the newest live one; an entry that is not queued is, by that.
-  :: atomic {  // code: tc/mvcc/collector.cc Collector::CollectItems, Collector::CollectOrRefresh; tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied, InstallCopy; tc/mvcc/read_cache.cc ReadCache::Refresh
+  :: atomic {  // code: tc/mvcc/unlinker.cc Unlinker::CollectItems, Unlinker::CollectOrRefresh; tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied, InstallCopy; tc/mvcc/read_cache.cc ReadCache::Refresh
        select(t : 0 .. TRANSACTIONS - 1);
        e = t + 1;
        do
@@ -296,7 +296,7 @@ end:
 next:
      atomic { e = 0; seen = 0; seen_copy = 0 }  // model: what is of no more use is forgotten
   // An entry without a version is sealed (one compare-and-swap of its word) and unlinked; last_read is not lost (R5, R6).
-  :: atomic {  // code: tc/mvcc/collector.cc Collector::RemoveEntry; tc/mvcc/record_table.cc RecordTable::Remove, RecordTable::Unlink
+  :: atomic {  // code: tc/mvcc/entry_remover.cc EntryRemover::Remove; tc/mvcc/record_table.cc RecordTable::Remove, RecordTable::Unlink
        if
 #if defined(OMIT_S7_queued_stays)
        :: live != NONE && entry[live].versions == 0 && !entry[live].copy -> entry[live].dead = 1; live = NONE

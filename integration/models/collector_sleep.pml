@@ -45,7 +45,7 @@ inline take_finished() {
 }
 
 inline work_alone() {
-  atomic { inside++; assert(inside == 1) };  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks; tc/mvcc/collector.cc Collector::CollectAborted
+  atomic { inside++; assert(inside == 1) };  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks; tc/mvcc/unlinker.cc Unlinker::CollectAborted
   take_finished();
   atomic { inside-- }  // code: tc/mvcc/collector_tasks.cc Collector::RunTasks
 }
@@ -111,7 +111,7 @@ proctype Stopper(byte me) {
   wake_up();
   atomic { ended };  // code: tc/mvcc/collector.cc Collector::Stop
   run_tasks();
-  atomic { inside++; assert(inside == 1) };  // code: tc/mvcc/collector.cc Collector::Stop, Collector::Collect
+  atomic { inside++; assert(inside == 1) };  // code: tc/mvcc/collector.cc Collector::Stop; tc/mvcc/unlinker.cc Unlinker::Collect
   take_finished();
   atomic { inside-- };  // code: tc/mvcc/collector.cc Collector::Stop
   atomic { STORE_SC(me, STOPPED, 1) };  // code: tc/mvcc/collector.cc Collector::Stop

@@ -200,7 +200,7 @@ end:
        t = 0; low = 0
      }
   // Shipped, applied, collected.
-  // code: tc/dc_link/commit_feed.cc CommitFeed::Fill, CommitFeed::ReadRecord; tc/mvcc/collector.cc Collector::RemoveEntry
+  // code: tc/dc_link/commit_feed.cc CommitFeed::Fill, CommitFeed::ReadRecord; tc/mvcc/entry_remover.cc EntryRemover::Remove
   :: atomic {
        if
        :: committed[0] && !collected[0] -> t = 0

@@ -174,7 +174,7 @@ proctype Rounds() {
           :: else -> i = 0; break
           od
         };
-        atomic {  // code: tc/mvcc/collector.cc Collector::CollectEarly; tc/mvcc/version_chain.cc CollectUnread
+        atomic {  // code: tc/mvcc/commit_folder.cc CommitFolder::CollectEarly; tc/mvcc/version_chain.cc CollectUnread
           do
           :: i < TIMES -> dead[i] = dead[i] || (i < from && !member[i]); i++
           :: else -> i = 0; break

@@ -229,7 +229,7 @@ end:
        t = 0; low_water = 0
      }
   // Versions that are applied or dead leave.
-  :: atomic {  // code: tc/mvcc/collector.cc Collector::CollectItems; tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied
+  :: atomic {  // code: tc/mvcc/unlinker.cc Unlinker::CollectItems; tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied
        select(t : 0 .. TRANSACTIONS - 1);
        find_in(bucket, e);
        if
@@ -240,7 +240,7 @@ end:
        fi;
        t = 0; e = 0
      }
-  :: atomic {  // code: tc/mvcc/collector.cc Collector::RemoveEntry, Collector::RetryOldest
+  :: atomic {  // code: tc/mvcc/entry_remover.cc EntryRemover::Remove, EntryRemover::RetryOldest
        find_in(bucket, e);
        if
        :: made == ENTRIES || e == NONE -> goto kept
@@ -255,7 +255,7 @@ end:
      };
 #if !defined(OMIT_R6_floor_before_seal) && !defined(OMIT_R6_floor_first)
      if
-     :: over_budget -> atomic { mem[FLOOR] = (mem[FLOOR] < seen_read -> seen_read : mem[FLOOR]) }  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor; tc/mvcc/collector.cc Collector::RetryOldest
+     :: over_budget -> atomic { mem[FLOOR] = (mem[FLOOR] < seen_read -> seen_read : mem[FLOOR]) }  // code: tc/mvcc/record_table.cc RecordTable::RaiseFloor; tc/mvcc/entry_remover.cc EntryRemover::RetryOldest
      :: else
      fi;
 #endif

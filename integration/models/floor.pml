@@ -263,7 +263,7 @@ end:
        t = 0
      }
   // S1: the DC has what is committed and below low-water, in order; then it leaves the chain. So do aborted versions.
-  :: atomic {  // code: tc/mvcc/collector.cc Collector::CollectItems
+  :: atomic {  // code: tc/mvcc/unlinker.cc Unlinker::CollectItems
        k = 0;
        do
        :: k < KEYS ->
@@ -283,7 +283,7 @@ end:
        od;
        k = 0; t = 0
      }
-  :: atomic {  // code: tc/mvcc/record_table.cc RecordTable::Remove, RecordTable::FloorCovers; tc/mvcc/collector.cc Collector::RetryOldest
+  :: atomic {  // code: tc/mvcc/record_table.cc RecordTable::Remove, RecordTable::FloorCovers; tc/mvcc/entry_remover.cc EntryRemover::RetryOldest
        select(k : 0 .. KEYS - 1);
        if
 #if defined(OMIT_R5_check_last_read)

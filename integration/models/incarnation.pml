@@ -252,8 +252,8 @@ active proctype Collector() {
   byte seen;
 end:
   do
-  :: atomic { collected < applied -> seen = applied };  // code: tc/mvcc/collector.cc Collector::Collect
-     atomic { collected = seen; seen = 0 }  // code: tc/mvcc/collector.cc Collector::CollectItems
+  :: atomic { collected < applied -> seen = applied };  // code: tc/mvcc/unlinker.cc Unlinker::Collect
+     atomic { collected = seen; seen = 0 }  // code: tc/mvcc/unlinker.cc Unlinker::CollectItems
   od
 }  // unreached: as long as there is a TC
 

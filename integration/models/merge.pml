@@ -137,7 +137,7 @@ next:
 }  // unreached: it never ends
 
 inline publish_run() {
-  atomic {  // code: tc/mvcc/collector.cc Collector::Fold; tc/mvcc/committed_runs.cc CommittedRuns::Add, CommittedRuns::Publish
+  atomic {  // code: tc/mvcc/commit_folder.cc CommitFolder::Fold; tc/mvcc/committed_runs.cc CommittedRuns::Add, CommittedRuns::Publish
     do
     :: i < TRANSACTIONS ->
        in_run[i] = in_run[i] || (handed[i] && status[i] == COMMITTED && !collected[i] && (keys_of[i] != 0));
@@ -164,7 +164,7 @@ end:
 #endif
      do
      :: next < position && next < logged ->
-        atomic {  // code: tc/mvcc/collector.cc Collector::Collect, Collector::CollectItems
+        atomic {  // code: tc/mvcc/unlinker.cc Unlinker::Collect, Unlinker::CollectItems
           t = log[next];
           next++;
           if
@@ -176,7 +176,7 @@ end:
         };
         do
         :: k < KEYS ->
-           atomic {  // code: tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied; tc/mvcc/collector.cc Collector::CollectItems
+           atomic {  // code: tc/mvcc/version_chain.cc CollectApplied, RemoveDeadAndApplied; tc/mvcc/unlinker.cc Unlinker::CollectItems
              if
              :: HAS(keys_of[t], k) ->
                 cut[k] = t;
@@ -198,7 +198,7 @@ end:
            }
         :: else -> k = 0; break
         od;
-        atomic { collected[t] = 1; taken = taken & ~(1 << t) };  // code: tc/mvcc/collector.cc Collector::Collect; tc/txn/transaction_record.h TransactionRecord::set_collected
+        atomic { collected[t] = 1; taken = taken & ~(1 << t) };  // code: tc/mvcc/unlinker.cc Unlinker::Collect; tc/txn/transaction_record.h TransactionRecord::set_collected
 skipped:
         t = 0
      :: else -> break
@@ -208,7 +208,7 @@ skipped:
 #if defined(OMIT_S8_run_applied)
      position = logged;
 #endif
-     atomic {  // code: tc/mvcc/collector.cc Collector::DropAppliedAndMergeRuns; tc/mvcc/committed_runs.cc CommittedRuns::DropAppliedAndMerge
+     atomic {  // code: tc/mvcc/commit_folder.cc CommitFolder::DropAppliedAndMergeRuns; tc/mvcc/committed_runs.cc CommittedRuns::DropAppliedAndMerge
        do
        :: i < position && i < logged -> in_run[log[i]] = 0; i++
        :: else -> i = 0; position = 0; break
@@ -220,7 +220,7 @@ skipped:
 #endif
      do
      :: t < TRANSACTIONS ->
-        atomic {  // code: tc/mvcc/collector.cc Collector::Fold; tc/txn/transaction_record.h TransactionRecord::set_collected
+        atomic {  // code: tc/mvcc/commit_folder.cc CommitFolder::Fold; tc/txn/transaction_record.h TransactionRecord::set_collected
 #if defined(OMIT_S8_publish_first)
           folded[t] = folded[t] || (handed[t] && status[t] == COMMITTED && !collected[t]);
 #else

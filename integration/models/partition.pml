@@ -381,10 +381,10 @@ proctype Collector() {
      :: else -> k = 0; break
      od;
      do
-     :: k < KEYS -> atomic { installed[k] = installed[k] & (255 - (1 << t)) }; k++  // code: tc/mvcc/collector.cc Collector::CollectItems
+     :: k < KEYS -> atomic { installed[k] = installed[k] & (255 - (1 << t)) }; k++  // code: tc/mvcc/unlinker.cc Unlinker::CollectItems
      :: else -> k = 0; break
      od;
-     atomic { collected[t] = 1; book = book | posted[t] };  // code: tc/mvcc/collector.cc Collector::ReleaseRecord
+     atomic { collected[t] = 1; book = book | posted[t] };  // code: tc/mvcc/unlinker.cc Unlinker::ReleaseRecord
      t++
   :: atomic { book != 0 -> r = 0 }  // code: tc/mvcc/posting_book.cc PostingBook::Sweep, PostingBook::CheckNextRanges
      do

@@ -164,7 +164,7 @@ proctype Dc() {
 }
 
 inline collect() {
-  atomic {  // code: tc/mvcc/collector.cc Collector::Collect, Collector::CollectFolded, Collector::CollectOrRefresh; tc/mvcc/version_chain.cc CollectApplied
+  atomic {  // code: tc/mvcc/unlinker.cc Unlinker::Collect, Unlinker::CollectFolded, Unlinker::CollectOrRefresh; tc/mvcc/version_chain.cc CollectApplied
     if
     :: chain & committed & UP_TO(pending) ->
        latest(chain & committed & UP_TO(pending), v);
@@ -233,7 +233,7 @@ proctype Collector() {
      take_runs_off();
 #endif
      if
-     :: atomic {  // code: tc/mvcc/collector.cc Collector::Spill; tc/mvcc/spiller.cc Spiller::AddSpillable
+     :: atomic {  // code: tc/mvcc/spiller.cc Spiller::SpillEarliest, Spiller::TakePrefix, Spiller::AddSpillable
           // What is not finished may be anywhere behind the first such; a transaction without a place in the log yet comes behind all.
           last = 0; v = 1;
           do

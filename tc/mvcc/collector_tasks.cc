@@ -1,9 +1,9 @@
 // The part of Collector that serves requests of other threads: tasks between two rounds, their Access, and marks (collector.h).
 #include <algorithm>
 #include <functional>
-#include <ranges>
 #include <utility>
 
+#include "common/testing/test_points.h"
 #include "tc/mvcc/collector.h"
 
 namespace deut::tc {
@@ -29,9 +29,9 @@ void Collector::RunTasks() {
   if (alone) {
     // A transaction or an entry may have been handed over after this round emptied the stacks and before the task was queued.
     DrainFinished();
-    DrainDeferred();
-    CollectAborted();
-    if (committed_.empty() && applied_.empty()) dead_postings_.Sweep(true);  // also the postings of folded commits
+    entries_.TakeArrivals();
+    unlinker_.CollectAborted();
+    if (NoneUnfolded()) unlinker_.SweepPostings(true);  // also the postings of folded commits
   }
   Access access(*this);
   while (task != nullptr) {
@@ -40,32 +40,33 @@ void Collector::RunTasks() {
     task->done.Signal(runtime_);
     task = next;
   }
-  if (alone) CollectAborted();
+  if (alone) unlinker_.CollectAborted();
 }
 
-void Collector::Access::Fold() { collector_.Fold(); }
+void Collector::Access::Fold() { collector_.folder_.Fold(); }
 
 void Collector::Access::ClearReadCache() {
   ReadCache* const cache = collector_.options_.read_cache;
   // After Stop several threads may be here. The remaining copies are freed with the record table.
   if (cache == nullptr || collector_.stopped_.load(std::memory_order_seq_cst)) return;
   const Timestamp low_water = collector_.options_.low_water();
-  cache->Clear([&](RecordEntry* entry) { collector_.RemoveEntry(entry, low_water); });
+  cache->Clear([&](RecordEntry* entry) { collector_.entries_.Remove(entry, low_water); });
 }
 
 bool Collector::Access::ForgetTable(TableId table, Lsn dropped_at, const RangePartition& ranges) {
   Collector& c = collector_;
   // Commits leave in commit order: once the drop has left, so has every commit in the table. A folded commit has given up its postings.
-  if (!c.committed_.empty() && c.committed_.front().commit <= dropped_at) return false;
+  const CommitQueue& unfolded = c.commits_.unfolded();
+  if (!unfolded.empty() && unfolded.front().commit <= dropped_at) return false;
   if (!c.applied_.empty() && c.applied_.front().commit() <= dropped_at) return false;
-  if (c.runs_.contains(table)) return false;
-  c.dead_postings_.Forget(ranges);
+  if (c.folder_.HasRuns(table)) return false;
+  c.unlinker_.ForgetPostings(ranges);
   return true;
 }
 
 Collector::Mark Collector::Access::MarkFinished() const {
   Mark mark;
-  mark.commit_ = collector_.last_taken_;
+  mark.commit_ = collector_.commits_.last_taken();
   return mark;
 }
 
@@ -76,19 +77,18 @@ bool Collector::Collected(Mark* mark) {
   if (stopped_.load(std::memory_order_seq_cst)) return true;
   const auto waits = [&](Lsn first) { return first <= mark->commit_; };
   if (!applied_.empty() && waits(applied_.front().commit())) return false;
-  if (!committed_.empty() && waits(committed_.front().commit)) return false;
-  if (!folded_.empty() && waits(folded_.front().last().commit)) return false;
-  const Lsn applied{collected_through_.load(std::memory_order_relaxed)};
-  if (spiller_.runs() != nullptr && spiller_.runs()->MayHoldUnapplied(mark->commit_, applied)) return false;
-  if (deferred_.empty()) return true;
-  const auto last_read = [](const RecordEntry* entry) { return entry->word.Load().last_read(); };
+  const CommitQueue& unfolded = commits_.unfolded();
+  if (!unfolded.empty() && waits(unfolded.front().commit)) return false;
+  if (!commits_.folded().empty() && waits(commits_.folded().front().last().commit)) return false;
+  if (spiller_.runs() != nullptr && spiller_.runs()->MayHoldUnapplied(mark->commit_, unlinker_.own_collected_through()))
+    return false;
+  if (entries_.empty()) return true;
   // Set once per mark: entries that are read later must not prolong the wait.
-  if (!mark->read_) mark->read_ = std::ranges::max(deferred_ | std::views::transform(last_read));
+  if (!mark->read_) mark->read_ = entries_.LatestRead();
   const Timestamp low_water = options_.low_water();
   if (low_water < *mark->read_) return false;
-  ReclamationDomain::Guard guard(domain_);
-  RetryOldest(deferred_.size(), low_water);
-  return std::ranges::none_of(deferred_, [&](Timestamp read) { return read <= *mark->read_; }, last_read);
+  entries_.RetryAll(low_water);
+  return !entries_.HoldsReadThrough(*mark->read_);
 }
 
 Collector::Mark Collector::MarkFinished() {

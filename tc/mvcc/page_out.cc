@@ -1,6 +1,7 @@
 #include "tc/mvcc/page_out.h"
 
 #include "common/testing/test_points.h"
+#include "tc/mvcc/newest_versions.h"
 #include "tc/mvcc/record_version.h"
 
 namespace deut::tc {
@@ -36,16 +37,14 @@ bool Replace(RecordEntry& entry, RecordVersion* newer, RecordVersion* version, R
 
 PagedOut PageOut(RecordEntry& entry, Lsn durable, ReclamationDomain& domain) {
   PagedOut paged;
-  RecordVersion* newer = nullptr;            // the next committed version above
-  const TransactionRecord* above = nullptr;  // its transaction
+  RecordVersion* newer = nullptr;  // the next committed version above
+  NewestOfTransaction newest;
   for (RecordVersion* version = entry.word.Load().head; version != nullptr;) {
     DEUT_POINT("collector.chain_step");
     RecordVersion* const older = version->older.load(std::memory_order_seq_cst);
-    const TransactionRecord* const transaction = version->transaction;
-    const bool committed =
-        transaction->status() == TransactionStatus::kCommitted && !version->withdrawn.load(std::memory_order_seq_cst);
+    const bool committed = IsCommitted(*version);
     RecordVersion* stays = version;
-    if (committed && transaction != above && MayGo(*version, durable)) {
+    if (committed && newest(*version) && MayGo(*version, durable)) {
       RecordVersion* const out = RecordVersion::CreatePagedOut(*version);
       if (Replace(entry, newer, version, out)) {
         ++paged.versions;
@@ -57,10 +56,7 @@ PagedOut PageOut(RecordEntry& entry, Lsn durable, ReclamationDomain& domain) {
         paged.retry_later = true;
       }
     }
-    if (committed) {
-      newer = stays;
-      above = transaction;
-    }
+    if (committed) newer = stays;
     version = older;
   }
   return paged;

@@ -6,8 +6,8 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "tc/mvcc/newest_versions.h"
 #include "tc/mvcc/record_version.h"
-#include "tc/mvcc/version_chain.h"
 
 namespace deut::tc {
 namespace {
@@ -15,24 +15,51 @@ namespace {
 // Chains handled under one guard: the versions that they release are freed soon.
 constexpr size_t kBatch = 256;
 
-bool Committed(const RecordVersion& version) {
-  return version.transaction->status() == TransactionStatus::kCommitted &&
-         !version.withdrawn.load(std::memory_order_seq_cst);
-}
-
 }  // namespace
 
 bool Spiller::pressed() const { return excess() && !options_.runs->full() && runtime_.Now() >= retry_at_; }
 
+uint64_t Spiller::SpillEarliest(UnappliedCommits* commits, EntryRemover* entries,
+                                absl::FunctionRef<Timestamp()> low_water_now) {
+  if (!pressed()) return 0;
+  size_t updates = 0;
+  std::vector<FoldedCommit> taken = TakePrefix(commits, &updates);
+  const size_t count = taken.size();
+  uint64_t freed = 0;
+  if (updates >= options_.at_least) {
+    const Timestamp low_water = low_water_now();
+    freed = Spill(&taken, [&](RecordEntry* entry) { entries->RemoveSpilled(entry, low_water); });
+    commits->SubtractFoldedBytes(freed);
+    commits->CountGone(count - taken.size());
+  }
+  commits->ReturnFolded(std::move(taken));
+  return freed;
+}
+
+std::vector<FoldedCommit> Spiller::TakePrefix(UnappliedCommits* commits, size_t* updates) {
+  // Only a prefix of all commits may be spilled: it ends before commits that may still arrive, and before those that are
+  // not folded.
+  const Lsn complete_below = DEUT_OMITTED("S9.spill_prefix") ? kEveryPosition.commit : commits->complete_below();
+  Lsn end = std::min(complete_below, options_.durable());
+  if (!commits->unfolded().empty()) end = std::min(end, commits->unfolded().front().commit);
+  const Lsn spilled = options_.runs->through();
+  std::vector<FoldedCommit> taken;
+  while (!commits->folded().empty() && commits->folded().front().last().commit < end && *updates < kPerRound) {
+    taken.push_back(commits->PopFolded());
+    if (taken.back().last().commit > spilled) *updates += taken.back().entries().size();
+  }
+  return taken;
+}
+
 void Spiller::AddSpillable(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions) {
-  const TransactionRecord* above = nullptr;  // transaction of the next committed version above
+  NewestOfTransaction newest;
   for (RecordVersion* v = chain->entry->word.Load().head; v != nullptr; v = v->older.load(std::memory_order_seq_cst)) {
     DEUT_POINT("collector.chain_step");
-    if (!Committed(*v)) continue;
+    if (!IsCommitted(*v)) continue;
     if (chain->from == nullptr && v->transaction->commit_lsn() > through) continue;
     DEUT_CHECK(v->transaction->collected());  // else a write set still points to it, and the prefix misses its commit
     if (chain->from == nullptr) chain->from = v;
-    const bool replaced = v->transaction == std::exchange(above, v->transaction);  // by its own transaction
+    const bool replaced = !newest(*v);  // by its own transaction
     if (replaced || v->applied || v->spilled) continue;
     versions->push_back({.table = chain->entry->table,
                          .key = chain->entry->key(),
@@ -77,7 +104,7 @@ bool Spiller::Unlink(const Chain& chain) {
     if (older == chain.from) break;
     above = older;
   }
-  if (above == nullptr || !Committed(*above)) return false;
+  if (above == nullptr || !IsCommitted(*above)) return false;
   above->older.store(nullptr, std::memory_order_seq_cst);
   return true;
 }
@@ -88,11 +115,10 @@ uint64_t Spiller::Cut(Chain* chain) {
   chain->cut = Unlink(*chain);
   if (!chain->cut) return 0;
   uint64_t bytes = 0;
-  const TransactionRecord* above = nullptr;
+  NewestOfTransaction newest;
   for (RecordVersion* v = chain->from; v != nullptr;) {
     RecordVersion* const older = v->older.load(std::memory_order_seq_cst);
-    // As counted when it was folded: a transaction's newest version of the key, unless it has been found applied.
-    if (v->transaction != std::exchange(above, v->transaction) && !v->applied) bytes += PinnedBy(entry, *v);
+    if (newest(*v)) bytes += CountedBytes(entry, *v);
     RecordVersion::Retire(v, domain_);
     v = older;
   }

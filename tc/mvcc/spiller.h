@@ -1,7 +1,7 @@
 // Spiller: moves committed versions from memory, with their chains, entries and positions, into a spilled run (rule S9; tc/spill).
 //
 // It spills a prefix of the commits: all that are folded, durable, and before the first record of any transaction that may still arrive
-//   (finished_below, as for S2). So the runs miss no version of a key that was committed up to the end of the prefix.
+//   (UnappliedCommits::complete_below, as for S2). So the runs miss no version of a key that was committed up to the end of the prefix.
 // States of a version: in its chain -> in its chain and in a published run (`spilled`) -> in the run alone. Steps, on the collector's thread:
 //   (1) Walk each chain from its newest version of the prefix down. Only this thread changes that part of the chain.
 //   (2) Write the run; if that fails (no space, EIO), nothing has changed.
@@ -20,7 +20,7 @@
 //   the entry leaves. An installer that links to a head that is cut fails at its compare-and-swap.
 //   A copy from the DC (S7) would hide a run's version from a reader that looks at the chain. So no reader keeps a copy if it has found runs, or has
 //   looked at the chain before the last spill was counted (read_cache.h).
-// Thread-safety: Spill and pressed by the collector's thread, which holds no guard; the figures from any thread.
+// Thread-safety: the collector's thread, which holds no guard; the figures from any thread.
 // Ownership: the options' `runs` must outlive it; it retires the versions that it cuts off.
 #ifndef TC_MVCC_SPILLER_H_
 #define TC_MVCC_SPILLER_H_
@@ -36,8 +36,10 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/reclamation.h"
+#include "tc/mvcc/entry_remover.h"
 #include "tc/mvcc/folded_commit.h"
 #include "tc/mvcc/record_table.h"
+#include "tc/mvcc/unapplied_commits.h"
 #include "tc/spill/spilled_runs.h"
 
 namespace deut::tc {
@@ -67,10 +69,12 @@ class Spiller {
   bool excess() const { return options_.runs != nullptr && options_.excess() != 0; }
   // True if, in addition, a run can be written now.
   bool pressed() const;
-  // Commits before this LSN may be spilled, if they and all earlier ones are folded.
-  Lsn durable() const { return options_.durable(); }
-  size_t at_least() const { return options_.at_least; }
 
+  // Spills the earliest of the folded commits, if memory is short and they are many enough, and counts those that left.
+  // Passes each entry that has lost its last version to `entries`. `low_water_now` is called at most once, before anything is removed.
+  // REQUIRES: every commit that was found applied has been collected. Returns the bytes freed from memory.
+  uint64_t SpillEarliest(UnappliedCommits* commits, EntryRemover* entries,
+                         absl::FunctionRef<Timestamp()> low_water_now);
   // Spills these commits, in commit order, which continue the prefix that was spilled before. Leaves in `commits` what stays in memory. Calls
   // `remove`, under a guard, for each entry without a version. `remove` must remember the entry's last_read before it removes the entry (R6).
   // Returns the bytes freed, as the collector counts them.
@@ -87,6 +91,8 @@ class Spiller {
     bool cut = false;
   };
 
+  // Takes the commits of the prefix out. `*updates`: their updates that are in no run yet.
+  std::vector<FoldedCommit> TakePrefix(UnappliedCommits* commits, size_t* updates);
   // Step (1): sets `from` and adds the versions below it that are in no run yet.
   void AddSpillable(Chain* chain, Lsn through, std::vector<SpilledVersion>* versions);
   // Step (2). Null: every version is in a run already.

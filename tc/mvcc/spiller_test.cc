@@ -3,13 +3,16 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/io/faulty_disk.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
+#include "tc/mvcc/entry_remover.h"
 #include "tc/mvcc/folded_commit.h"
 #include "tc/mvcc/record_version.h"
+#include "tc/mvcc/unapplied_commits.h"
 #include "tc/mvcc/version_chain.h"
 #include "tc/spill/spill_test_util.h"
 #include "tc/spill/spilled_runs.h"
@@ -56,6 +59,18 @@ class SpillerTest : public ::testing::Test {
   uint64_t Spill() {
     return spiller.Spill(&commits, [&](RecordEntry* gone) { removed.push_back(gone); });
   }
+  // As Fold, but the commit waits in `unapplied`, counted as a fold counts it.
+  void FoldUnapplied(uint64_t timestamp) {
+    Fold(timestamp);
+    ReclamationDomain::Guard guard(domain);
+    unapplied.AddFoldedBytes(PinnedBy(*entry, *entry->word.Load().head) + commits.back().bytes());
+    unapplied.CountArrival();
+    unapplied.AddFolded(std::move(commits.back()));
+    commits.pop_back();
+  }
+  uint64_t SpillEarliest() {
+    return spiller.SpillEarliest(&unapplied, &remover, [] { return Timestamp{1000}; });
+  }
   std::string Chain() {
     ReclamationDomain::Guard guard(domain);
     std::string text;
@@ -83,10 +98,13 @@ class SpillerTest : public ::testing::Test {
   std::vector<TransactionRecord*> transactions;
   std::vector<FoldedCommit> commits;
   std::vector<RecordEntry*> removed;
+  UnappliedCommits unapplied;
+  EntryRemover remover{domain, table, 100};
   Spiller spiller{{.runs = &runs,
                    .excess = [] { return uint64_t{1}; },
                    .durable = [] { return Lsn{UINT64_MAX}; },
-                   .oldest_first_record = [] { return Lsn{UINT64_MAX}; }},
+                   .oldest_first_record = [] { return Lsn{UINT64_MAX}; },
+                   .at_least = 2},
                   RealRuntime(),
                   domain};
 };
@@ -132,6 +150,37 @@ TEST_F(SpillerTest, BelowAnOpenTransactionItIsInBothPlacesAndGoesLater) {
   EXPECT_EQ(Runs(), "[k@10]");
   EXPECT_EQ(Chain(), "20 ");
   EXPECT_TRUE(commits.empty());
+}
+
+TEST_F(SpillerTest, PrefixEndsBeforeCommitsThatMayStillArrive) {
+  for (const uint64_t timestamp : {10, 20, 30, 40}) FoldUnapplied(timestamp);
+  unapplied.set_complete_below(Lsn{20});
+  EXPECT_EQ(SpillEarliest(), 0u);  // one update is fewer than `at_least`
+  EXPECT_EQ(unapplied.folded_count(), 4u);
+  unapplied.set_complete_below(Lsn{30});
+  EXPECT_GT(SpillEarliest(), 0u);
+  EXPECT_EQ(Runs(), "[k@20 k@10]");
+  EXPECT_EQ(Chain(), "40 30 ");
+  EXPECT_EQ(unapplied.folded_count(), 2u);
+  EXPECT_EQ(unapplied.waiting(), 2u);
+  EXPECT_EQ(unapplied.gone(), 2u);
+  unapplied.set_complete_below(Lsn{UINT64_MAX});
+  EXPECT_GT(SpillEarliest(), 0u);
+  EXPECT_EQ(unapplied.folded_bytes(), 0u);
+  EXPECT_EQ(table.entries(), 0u);  // the remover got the entry, whose last_read is below low-water
+}
+
+TEST_F(SpillerTest, PrefixEndsBeforeACommitThatIsNotFolded) {
+  FoldUnapplied(10);
+  FoldUnapplied(20);
+  unapplied.Add(Commit(30));
+  unapplied.Settle();
+  FoldUnapplied(40);
+  unapplied.set_complete_below(Lsn{UINT64_MAX});
+  EXPECT_GT(SpillEarliest(), 0u);
+  EXPECT_EQ(Runs(), "[k@20 k@10]");
+  EXPECT_EQ(Chain(), "40 30 ");
+  EXPECT_EQ(unapplied.folded_count(), 1u);
 }
 
 TEST_F(SpillerTest, ARunThatCannotBeWrittenChangesNothing) {
