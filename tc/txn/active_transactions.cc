@@ -49,7 +49,11 @@ Result<SlotId> ActiveTransactions::Claim() {
       DEUT_POINT("active.claim.before_cas");
       if (!DEUT_CAS_FAILS("active.claim.cas") &&
           claimed_[w].compare_exchange_weak(bits, bits | (uint64_t{1} << bit), std::memory_order_seq_cst)) {
-        return SlotId{w * 64 + static_cast<uint32_t>(bit)};
+        const SlotId id{w * 64 + static_cast<uint32_t>(bit)};
+        // The last owner cleared both before it released the bit.
+        DEUT_DCHECK(slots_[id.index].bound.load(std::memory_order_relaxed) == 0);
+        DEUT_DCHECK(slots_[id.index].first_lsn.load(std::memory_order_relaxed) == UINT64_MAX);
+        return id;
       }
       bits = claimed_[w].load(std::memory_order_relaxed);
     }
@@ -59,7 +63,9 @@ Result<SlotId> ActiveTransactions::Claim() {
 }
 
 void ActiveTransactions::ReleaseBit(SlotId slot) {
-  claimed_[slot.index / 64].fetch_and(~(uint64_t{1} << (slot.index % 64)), std::memory_order_seq_cst);
+  const uint64_t bit = uint64_t{1} << (slot.index % 64);
+  [[maybe_unused]] const uint64_t before = claimed_[slot.index / 64].fetch_and(~bit, std::memory_order_seq_cst);
+  DEUT_DCHECK((before & bit) != 0);
 }
 
 Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, bool writes) {
@@ -85,9 +91,12 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, b
       timestamp = counter_.fetch_add(1, std::memory_order_seq_cst);
     }
     DEUT_POINT("active.begin.after_draw");
+    DEUT_DCHECK(bound <= timestamp);
     // Released only: until other threads see the timestamp they see the lower bound, which keeps more versions than necessary.
     slot.bound.store(timestamp | role, std::memory_order_release);
   }
+  DEUT_DCHECK((timestamp & kBoundFlags) == 0);
+  DEUT_DCHECK(LowWaterRespects(id));
   // D3. A timestamp that was drawn and then refused is never used, which is harmless.
   if (options_.ensure_reserved) {
     if (Status reserved = options_.ensure_reserved(Timestamp{timestamp}, deadline); !reserved.ok()) {
@@ -98,8 +107,14 @@ Result<ActiveTransactions::Begun> ActiveTransactions::Begin(Deadline deadline, b
   return Begun{id, Timestamp{timestamp}};
 }
 
+bool ActiveTransactions::LowWaterRespects(SlotId id) const {
+  return low_water_.load(std::memory_order_seq_cst) <=
+         (slots_[id.index].bound.load(std::memory_order_relaxed) & ~kBoundFlags);
+}
+
 bool ActiveTransactions::BecomeWriter(SlotId id, Timestamp timestamp) {
   Slot& slot = slots_[id.index];
+  DEUT_DCHECK((slot.bound.load(std::memory_order_relaxed) & ~kBoundFlags) == timestamp.value);
   if (DEUT_OMITTED("L2.flag_first")) {
     const bool passed = latest_passing_snapshot_.load(std::memory_order_seq_cst) > timestamp.value;
     DEUT_POINT("active.writer.looked");
@@ -121,6 +136,7 @@ std::optional<Timestamp> ActiveTransactions::DrawUnused(Deadline deadline) {
 
 void ActiveTransactions::End(SlotId id) {
   Slot& slot = slots_[id.index];
+  DEUT_DCHECK(LowWaterRespects(id));
   // Only the slot's owner stores it, so the load needs no order.
   if (slot.first_lsn.load(std::memory_order_relaxed) != UINT64_MAX) {
     slot.first_lsn.store(UINT64_MAX, std::memory_order_seq_cst);
@@ -231,10 +247,13 @@ uint64_t ActiveTransactions::Round() {
     low = options_.reserved_below().value;
     if (readers_.RoundUp(low) != low && DEUT_STEP("S6.round_up")) low = low_water_.load(std::memory_order_seq_cst);
   }
+  // Everything that advances passes here: low-water <= proposed <= counter, whatever this round has rounded up.
+  DEUT_CHECK(low <= counter);
   RaiseTo(proposed_, low);
   DEUT_POINT("active.round.proposed");
   // L2: the second look at the slots finds a snapshot that began from an older proposal meanwhile; then low-water stays.
   if (DEUT_OMITTED("L2.two_steps") || OldestBound(low) >= low) RaiseTo(low_water_, low);
+  DEUT_CHECK(low_water_.load(std::memory_order_seq_cst) <= proposed_.load(std::memory_order_seq_cst));
   return counter;
 }
 

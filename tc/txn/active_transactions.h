@@ -147,6 +147,8 @@ class ActiveTransactions final : public LowWaterSource, public ActiveFloorSource
   // Claims a slot, and leaves its bound 0.
   Result<SlotId> Claim();
   void ReleaseBit(SlotId slot);
+  // L1, L2: true if low-water is at or below the bound of the slot, which the caller owns and has published.
+  bool LowWaterRespects(SlotId slot) const;
   // min(`limit`, bounds of all claimed slots).
   uint64_t OldestBound(uint64_t limit) const;
   // Calls `visit(bound, flags)` for every slot in use.

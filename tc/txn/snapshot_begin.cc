@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/testing/test_points.h"
 #include "tc/txn/active_transactions.h"
@@ -41,6 +42,8 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TrySnapshot
     if (again == x) break;
     x = again;
   }
+  DEUT_DCHECK(x <= counter_.load(std::memory_order_seq_cst));
+  DEUT_DCHECK(LowWaterRespects(id));
   return std::optional<Begun>({id, Timestamp{x}});
 }
 
@@ -82,6 +85,7 @@ Result<std::optional<ActiveTransactions::Begun>> ActiveTransactions::TryPassingS
     return std::optional<Begun>();
   }
   slots_[id.index].bound.store(r | kSnapshot, std::memory_order_seq_cst);
+  DEUT_DCHECK(LowWaterRespects(id));
   return std::optional<Begun>({id, Timestamp{r}});
 }
 

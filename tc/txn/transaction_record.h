@@ -69,6 +69,7 @@ class TransactionRecord : public PoolAllocated {
   bool TryStartCommit() { return Move(TransactionStatus::kActive, TransactionStatus::kCommitting); }
   // D4: the commit record's bytes are in the log buffer and its LSN is reserved.
   void FinishCommit(Lsn commit_lsn) {
+    DEUT_DCHECK(status() == TransactionStatus::kCommitting);
     commit_lsn_.store(commit_lsn.value, std::memory_order_relaxed);
     status_.store(static_cast<uint32_t>(TransactionStatus::kCommitted), std::memory_order_seq_cst);
   }
