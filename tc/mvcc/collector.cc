@@ -59,6 +59,9 @@ void Collector::Stop() {
   if (spiller_.runs() != nullptr) spiller_.runs()->Drop();
   entries_.TakeArrivals();
   entries_.RetryAll(kMaxTimestamp);
+  DEUT_CHECK(commits_.waiting() == 0);  // each transaction that was handed over has left
+  DEUT_DCHECK(commits_.folded_bytes() == 0);
+  DEUT_DCHECK(entries_.empty());
   // From here on the caller of RunBetweenRounds runs its task itself: either this last RunTasks sees the task, or the caller sees `stopped_`.
   stopped_.store(true, std::memory_order_seq_cst);
   RunTasks();
@@ -70,6 +73,7 @@ void Collector::WakeUp() {
 }
 
 void Collector::Finish(TransactionRecord* record) {
+  DEUT_DCHECK(record->status() == TransactionStatus::kCommitted || record->status() == TransactionStatus::kAborted);
   commits_.CountArrival();
   TransactionRecord* head = finished_.load(std::memory_order_relaxed);
   do {
@@ -109,6 +113,7 @@ void Collector::Run() {
 void Collector::Round() {
   // Commits that the previous round found applied have now been kept for one round (S5).
   unlinker_.Collect(std::exchange(applied_, {}));
+  DEUT_CHECK(unlinker_.last_collected() <= unlinker_.own_collected_through());
   // Below the spill threshold small values are not meant to leave memory, so such a round is no evidence that nothing can
   // leave.
   const bool pressed = value_evictor_.pressed() && (spiller_.runs() == nullptr || spiller_.excess());

@@ -60,6 +60,7 @@ void CommitFolder::Fold() {
   std::optional<SteppedGuard> guard(std::in_place, domain_);
   for (size_t i = 0; i < unfolded.size(); ++i) {
     CollectAhead(i, unfolded.size(), records_, [&](size_t n) { return unfolded[n].record; });
+    DEUT_DCHECK(i == 0 || unfolded[i - 1].commit < unfolded[i].commit);
     const TransactionRecord* const record = unfolded[i].record;
     record->ForEachWrite([&](const WriteItem& item) {
       guard->Step();
@@ -113,6 +114,7 @@ FoldedCommit CommitFolder::FoldRecord(TransactionRecord& record, Timestamp low_w
     RecordEntry* const entry = item.version != nullptr ? item.entry : records_.Find(item.hash, item.table, item.key);
     if (item.version != nullptr) {
       DEUT_DCHECK(entry == records_.Find(item.hash, item.table, item.key));  // the version keeps the entry in the table
+      DEUT_DCHECK(!item.version->applied);  // folded commits are counted as unapplied ones
       entries.push_back(entry);
       bytes += PinnedBy(*entry, *item.version);
       parts_.value_evictor.Add(record.commit_lsn(), entry, item.version->value_bytes);

@@ -24,6 +24,7 @@ void CommittedRun::Builder::Append(std::string_view key, Timestamp first_timesta
     entry.removed = entry.removed || removed;
     return;
   }
+  DEUT_DCHECK(run.size() == 0 || run.key(run.size() - 1) < key);
   run.keys_.append(key);
   DEUT_CHECK(run.keys_.size() <= UINT32_MAX);
   run.entries_.push_back({.first_timestamp = first_timestamp.value,
@@ -34,6 +35,8 @@ void CommittedRun::Builder::Append(std::string_view key, Timestamp first_timesta
 
 std::shared_ptr<const CommittedRun> CommittedRun::Builder::Finish(Position last) {
   CommittedRun& run = *run_;
+  // A run is dropped as a whole when `last` is applied.
+  DEUT_DCHECK(std::ranges::all_of(run.entries_, [&](const Entry& e) { return e.last_commit <= last.commit.value; }));
   run.last_ = last;
   run.keys_.shrink_to_fit();
   run.entries_.shrink_to_fit();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut::tc {
 namespace {
 
@@ -103,6 +105,7 @@ size_t CommittedRuns::FindMerge(size_t most_entries) const {
 
 void CommittedRuns::BeginMerge(size_t smaller) {
   const std::vector<RunPointer>& runs = list().runs;
+  DEUT_CHECK(smaller > 0 && smaller < runs.size());
   merge_ = std::make_unique<Merge>();
   merge_->a = runs[smaller - 1];
   merge_->b = runs[smaller];
@@ -125,7 +128,8 @@ bool CommittedRuns::AdvanceMerge(Position applied, size_t* entries, ReclamationD
   }
   if (m.next_a < m.a->size() || m.next_b < m.b->size()) return false;
   std::vector<RunPointer> runs = list().runs;
-  std::erase_if(runs, [&](const RunPointer& run) { return run == m.a || run == m.b; });
+  const size_t merged = std::erase_if(runs, [&](const RunPointer& run) { return run == m.a || run == m.b; });
+  DEUT_CHECK(merged == 2);  // they stay in the list until the merge is finished or given up
   if (!m.merged.empty()) runs.push_back(m.merged.Finish(std::max(m.a->last(), m.b->last())));
   merge_.reset();
   DEUT_POINT("runs.before_publish");

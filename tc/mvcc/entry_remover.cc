@@ -30,13 +30,15 @@ void EntryRemover::TakeArrivals() {
   if (arriving == nullptr) return;
   size_t taken = 0;
   for (; arriving != nullptr; ++taken) {
+    DEUT_DCHECK(arriving->entry->deferred);
     deferred_.push_back(arriving->entry);
     delete std::exchange(arriving, arriving->next);
   }
   // Added to the list's length before it is subtracted from the arrivals: MayDefer, which adds both, may count an entry
   // twice, but misses none.
   deferred_count_.store(deferred_.size(), std::memory_order_relaxed);
-  arriving_count_.fetch_sub(taken, std::memory_order_relaxed);
+  [[maybe_unused]] const size_t counted = arriving_count_.fetch_sub(taken, std::memory_order_relaxed);
+  DEUT_DCHECK(counted >= taken);  // Defer counts an entry before it pushes it
 }
 
 void EntryRemover::Append(RecordEntry* entry) {
@@ -68,6 +70,7 @@ void EntryRemover::ShareFloor(uint64_t hash, Timestamp read) {
 }
 
 void EntryRemover::Retry(Timestamp low_water) {
+  DEUT_CHECK(low_water >= retried_at_);  // low-water only rises
   ReclamationDomain::Guard guard(domain_);
   // Under an old reader the list may be as long as its limit, and no entry can leave. Then each round retries a few, in
   // turn.
@@ -83,9 +86,11 @@ void EntryRemover::RetryAll(Timestamp low_water) {
 }
 
 void EntryRemover::RetryOldest(size_t count, Timestamp low_water) {
+  DEUT_CHECK(count <= deferred_.size());
   for (size_t n = count; n > 0; --n) {
     RecordEntry* const entry = deferred_.front();
     deferred_.pop_front();
+    DEUT_DCHECK(entry->deferred);  // it is in the list once
     entry->deferred = false;
     const HeadWord::Value word = entry->word.Load();
     if (word.head != nullptr || word.queued()) continue;

@@ -1,5 +1,6 @@
 #include "tc/mvcc/page_out.h"
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/newest_versions.h"
 #include "tc/mvcc/record_version.h"
@@ -43,10 +44,12 @@ PagedOut PageOut(RecordEntry& entry, Lsn durable, ReclamationDomain& domain) {
     DEUT_POINT("collector.chain_step");
     RecordVersion* const older = version->older.load(std::memory_order_seq_cst);
     const bool committed = IsCommitted(*version);
+    DEUT_DCHECK(newer == nullptr || committed);  // R4, as in CollectUnread
     RecordVersion* stays = version;
     if (committed && newest(*version) && MayGo(*version, durable)) {
       RecordVersion* const out = RecordVersion::CreatePagedOut(*version);
       if (Replace(entry, newer, version, out)) {
+        DEUT_DCHECK(newer == nullptr || out->version() < newer->version());  // the replacement keeps its place
         ++paged.versions;
         paged.bytes += version->bytes() - out->bytes();
         RecordVersion::Retire(version, domain);

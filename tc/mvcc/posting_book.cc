@@ -23,6 +23,7 @@ PostingBook::DeadPostings& PostingBook::Add(Range* range, uint32_t postings) {
 void PostingBook::Count(Range* range) { ++Add(range, 1).references; }
 
 void PostingBook::GiveBack(Range* range, DeadPostings* dead, uint32_t kept) {
+  DEUT_CHECK(dead->references >= kept);
   const uint32_t more = dead->references - kept;
   dead->references = kept;
   if (more != 0) range->DropReferences(more, domain_);
@@ -32,7 +33,9 @@ void PostingBook::Sweep(bool all) {
   bool handed_on = false;
   do {  // again: the successors to which counts were moved may have been replaced, too
     for (Range* const range : std::exchange(due_, {})) {
-      DeadPostings& dead = book_.find(range)->second;
+      const auto entry = book_.find(range);
+      DEUT_CHECK(entry != book_.end());  // a range leaves the book only when it is not due
+      DeadPostings& dead = entry->second;
       dead.due = false;
       {
         ReclamationDomain::Guard guard(domain_);
@@ -42,6 +45,7 @@ void PostingBook::Sweep(bool all) {
     }
     handed_on = CheckNextRanges(all ? check_queue_.size() : kCheckedPerSweep, all);
   } while (all && handed_on);
+  DEUT_CHECK(check_queue_.size() == book_.size());  // each range of the book is in the queue once
 }
 
 void PostingBook::Forget(const RangePartition& partition) {
@@ -55,6 +59,7 @@ void PostingBook::Forget(const RangePartition& partition) {
     GiveBack(entry.first, &entry.second, 0);
     return true;
   });
+  DEUT_CHECK(check_queue_.size() == book_.size());
 }
 
 bool PostingBook::CheckNextRanges(size_t count, bool all) {
@@ -77,6 +82,7 @@ bool PostingBook::CheckNextRanges(size_t count, bool all) {
 
 bool PostingBook::UnlinkOrHandOn(Range* range, bool all) {
   DEUT_POINT("posting_book.look");
+  DEUT_DCHECK(book_.find(range)->second.references > 0);  // else another range may be at its address by now
   const uint32_t dead = book_.find(range)->second.postings;
   if (dead == 0) return false;
   ReclamationDomain::Guard guard(domain_);

@@ -1,6 +1,7 @@
 #include "tc/mvcc/range_partition.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -109,11 +110,13 @@ RangePartition::RangePartition(std::shared_ptr<std::atomic<uint64_t>> copies)
     : copies_(std::move(copies)), map_(new RangeMap({new Range("", "", Timestamp{0}, this, copies_)})) {}
 
 RangePartition::~RangePartition() {
+  DEUT_CHECK(change_.load(std::memory_order_relaxed) == nullptr);
   const std::unique_ptr<const RangeMap> map(map_.load(std::memory_order_relaxed));
   for (Range* range : map->ranges()) delete range;
 }
 
 bool RangePartition::Holds(const Range& range) const {
+  DEUT_DCHECK(range.partition() == this);  // else the key space is another one
   const RangeMap& now = map();
   return &now.at(now.IndexOf(range.low())) == &range;
 }
@@ -141,6 +144,8 @@ void RangePartition::Finish(const Change& change) const {
         (void)made->RaiseLastRead(last_read);
         change.Fill(step, *made);
       }
+      // Whichever thread has filled it: it raised the range to the sealed values before that.
+      DEUT_DCHECK(made->last_read() >= last_read);
     }
   }
   DEUT_POINT("partition.before_swing");
@@ -182,6 +187,7 @@ Duration RangePartition::Replace(Runtime& runtime, ReclamationDomain& domain, co
   DEUT_CHECK(change_.exchange(change.get(), std::memory_order_seq_cst) == nullptr);
   DEUT_POINT("partition.published");
   Finish(*change);
+  DEUT_CHECK(map_.load(std::memory_order_seq_cst) == change->after);  // no other change can have begun
   const Duration window = runtime.Now() - begin;
   // Withdrawn before it is retired: a thread that has loaded it holds a guard.
   change_.store(nullptr, std::memory_order_seq_cst);
@@ -240,6 +246,8 @@ std::vector<RangePartition::Place> RangePartition::Splits(ReclamationDomain& dom
 }
 
 Duration RangePartition::Recut(Runtime& runtime, ReclamationDomain& domain, const std::vector<std::string>& cuts) {
+  DEUT_CHECK(cuts.empty() || !cuts.front().empty());
+  DEUT_CHECK(std::ranges::adjacent_find(cuts, std::greater_equal<>()) == cuts.end());
   Duration splitting{0};
   // A range with many postings is halved repeatedly. Its parts have fewer postings, so no thread waits for copies of more than one list.
   for (std::vector<Place> places; !(places = Splits(domain, cuts)).empty();) {
@@ -258,7 +266,10 @@ Duration RangePartition::Recut(Runtime& runtime, ReclamationDomain& domain, cons
       }
     }
   }
-  return std::max(splitting, ReplaceInSteps(runtime, domain, std::move(places)));
+  const Duration merging = ReplaceInSteps(runtime, domain, std::move(places));
+  ReclamationDomain::Guard guard(domain);
+  DEUT_CHECK(map().size() == cuts.size() + 1);
+  return std::max(splitting, merging);
 }
 
 }  // namespace deut::tc

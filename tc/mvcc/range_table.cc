@@ -22,9 +22,14 @@ uint64_t HeadOf(std::string_view bytes) {
 
 }  // namespace
 
-Range::~Range() { DEUT_CHECK(First(postings_.load(std::memory_order_relaxed)) == nullptr); }
+Range::~Range() {
+  DEUT_CHECK(First(postings_.load(std::memory_order_relaxed)) == nullptr);
+  // No thread changes the counters any more: each posting that came has left.
+  DEUT_DCHECK(posted() + copied_.load(std::memory_order_relaxed) == removed_.load(std::memory_order_relaxed));
+}
 
 bool Range::RaiseLastRead(Timestamp timestamp) {
+  DEUT_DCHECK((timestamp.value & kSealed) == 0);
   uint64_t seen = last_read_.load(std::memory_order_seq_cst);
   while ((seen & kSealed) == 0 && seen < timestamp.value) {
     DEUT_POINT("range.raise.before_cas");
@@ -38,6 +43,10 @@ bool Range::RaiseLastRead(Timestamp timestamp) {
 }
 
 bool Range::Post(TransactionRecord* transaction) {
+  // A copy of a range's postings keeps that of a decided transaction only if its write set says so (P). So none is posted
+  // after the commit has begun.
+  DEUT_DCHECK(transaction->status() == TransactionStatus::kActive ||
+              transaction->status() == TransactionStatus::kAborted);
   uintptr_t head = postings_.load(std::memory_order_seq_cst);
   if ((head & kMarked) != 0) return false;
   Posting* const own = transaction->UnusedPosting();
@@ -72,6 +81,7 @@ void Range::CloseToPosts() {
 }
 
 bool Range::TryFill(Posting* first, uint64_t count) {
+  DEUT_DCHECK((first == nullptr) == (count == 0));
   uintptr_t unfilled = kUnfilled;
   // S9: counted before another thread can unlink one of the copies.
   const bool counts = copies_ != nullptr && DEUT_STEP("S9.count_copies");
@@ -99,7 +109,8 @@ void Range::RetirePosting(Posting* posting, ReclamationDomain& domain) {
   removed_.fetch_add(1, std::memory_order_relaxed);
   // A copy lies in another range than its origin. (The origin was alive when this range was filled, so it was at another address.)
   if (posting->origin != this && copies_ != nullptr && DEUT_STEP("S9.count_copies")) {
-    copies_->fetch_sub(1, std::memory_order_relaxed);
+    [[maybe_unused]] const uint64_t copies = copies_->fetch_sub(1, std::memory_order_relaxed);
+    DEUT_DCHECK(copies > 0);  // TryFill counts it before it can be found
   }
   TransactionRecord& transaction = *posting->transaction;
   const bool own = transaction.Owns(posting);
@@ -115,10 +126,14 @@ bool Range::StartSweep() {
 void Range::EndSweep(ReclamationDomain& domain) {
   uint32_t sweeping = kSweeping;
   DEUT_POINT("range.end_sweep.before_cas");
-  if (!sweeper_.compare_exchange_strong(sweeping, kIdle, std::memory_order_seq_cst)) DropAll(domain);
+  if (!sweeper_.compare_exchange_strong(sweeping, kIdle, std::memory_order_seq_cst)) {
+    DEUT_DCHECK(sweeping == kDropped);  // one thread sweeps at a time, and nothing follows `dropped`
+    DropAll(domain);
+  }
 }
 
 void Range::DropPostings(ReclamationDomain& domain) {
+  DEUT_DCHECK(sealed());
   if (sweeper_.exchange(kDropped, std::memory_order_seq_cst) == kIdle) DropAll(domain);
 }
 
@@ -133,7 +148,10 @@ void Range::DropAll(ReclamationDomain& domain) {
 
 RangeMap::RangeMap(std::vector<Range*> ranges) : ranges_(std::move(ranges)) {
   DEUT_CHECK(!ranges_.empty() && ranges_.front()->low().empty() && ranges_.back()->high().empty());
-  for (size_t i = 1; i < ranges_.size(); ++i) DEUT_DCHECK(ranges_[i - 1]->high() == ranges_[i]->low());
+  for (size_t i = 1; i < ranges_.size(); ++i) {
+    DEUT_DCHECK(ranges_[i - 1]->high() == ranges_[i]->low());
+    DEUT_DCHECK(ranges_[i - 1]->low() < ranges_[i]->low());
+  }
   if (ranges_.size() == 1) return;
   const std::string& last = ranges_.back()->low();
   const std::string& first = ranges_[1]->low();
@@ -172,10 +190,16 @@ size_t RangeMap::CountBefore(std::string_view key) const {
 }
 
 // The last range whose low is <= key; the first one's low is the empty key.
-size_t RangeMap::IndexOf(std::string_view key) const { return CountBefore<true>(key); }
+size_t RangeMap::IndexOf(std::string_view key) const {
+  const size_t index = CountBefore<true>(key);
+  DEUT_DCHECK(at(index).Contains(key));
+  return index;
+}
 
 size_t RangeMap::IndexBelow(std::string_view bound) const {
-  return bound.empty() ? ranges_.size() - 1 : CountBefore<false>(bound);
+  const size_t index = bound.empty() ? ranges_.size() - 1 : CountBefore<false>(bound);
+  DEUT_DCHECK(at(index).high().empty() || (!bound.empty() && bound <= at(index).high()));
+  return index;
 }
 
 void RangeMap::RemoveAllPostings(ReclamationDomain& domain) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/version_chain.h"
 
@@ -64,12 +65,12 @@ bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::op
     RecordVersion::Destroy(copy, domain_);
     // S9: if only the spill was in the way, no other thread may know the entry, so it goes into the queue.
     const bool queued = spills.Changed() && Queue(*entry);
-    bytes_.fetch_sub(queued ? copy_bytes : entry_bytes + copy_bytes, std::memory_order_relaxed);
+    Release(queued ? copy_bytes : entry_bytes + copy_bytes);
     return false;
   }
   filled_.fetch_add(1, std::memory_order_relaxed);
   if (seen.queued()) {
-    bytes_.fetch_sub(entry_bytes, std::memory_order_relaxed);
+    Release(entry_bytes);
   } else {
     DEUT_POINT("read_cache.before_push");
     Push(entry);
@@ -92,14 +93,14 @@ bool ReadCache::Refresh(RecordEntry& entry, const RecordVersion& applied) {
   HeadWord::Value seen;
   if (!InstallCopy(entry, seen, &applied, copy, domain_)) {
     RecordVersion::Destroy(copy, domain_);
-    bytes_.fetch_sub(entry_bytes + copy_bytes, std::memory_order_relaxed);
+    Release(entry_bytes + copy_bytes);
     return false;
   }
   refreshed_.fetch_add(1, std::memory_order_relaxed);
   if (!seen.queued()) {
     Push(&entry);
   } else if (!queued) {
-    bytes_.fetch_sub(entry_bytes, std::memory_order_relaxed);
+    Release(entry_bytes);
   }
   return true;
 }
@@ -138,12 +139,14 @@ void ReadCache::DrainArrivals() {
 }
 
 void ReadCache::Append(RecordEntry* entry) {
+  DEUT_DCHECK(entry->word.Load().queued());  // R5 keeps the entry, so that the queue's pointers are valid
   entry->next_queued = nullptr;
   (last_ != nullptr ? last_->next_queued : first_) = entry;
   last_ = entry;
 }
 
 RecordEntry* ReadCache::Pop() {
+  DEUT_DCHECK(first_ != nullptr);
   RecordEntry* const entry = first_;
   first_ = entry->next_queued;
   if (first_ == nullptr) last_ = nullptr;
@@ -152,9 +155,9 @@ RecordEntry* ReadCache::Pop() {
 
 void ReadCache::EvictEntry(RecordEntry* entry, OnUnqueued on_unqueued) {
   const HeadWord::Value before = RemoveCopy(*entry, domain_);
-  bytes_.fetch_sub(EntryBytes(entry->key_bytes), std::memory_order_relaxed);
+  Release(EntryBytes(entry->key_bytes));
   if (before.head != nullptr && before.head->of_dc()) {
-    bytes_.fetch_sub(before.head->bytes(), std::memory_order_relaxed);
+    Release(before.head->bytes());
     evicted_.fetch_add(1, std::memory_order_relaxed);
   } else if (before.head != nullptr) {
     return;  // a writer's version stands there; the entry leaves with it

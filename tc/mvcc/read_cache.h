@@ -51,6 +51,7 @@
 #include <string_view>
 
 #include "absl/functional/function_ref.h"
+#include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/sync/reclamation.h"
 #include "tc/mvcc/record_table.h"
@@ -81,7 +82,7 @@ class ReadCache {
 
   // Accounts for a copy that a writer has installed over. REQUIRES: the guard under which the writer found it.
   void Replaced(const RecordVersion& copy) {
-    bytes_.fetch_sub(copy.bytes(), std::memory_order_relaxed);
+    Release(copy.bytes());
     replaced_.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -111,6 +112,11 @@ class ReadCache {
   static uint64_t EntryBytes(size_t key_bytes) { return sizeof(RecordEntry) + key_bytes; }
   // Adds to bytes_. False, and nothing added, if the sum would exceed `limit`.
   bool Reserve(uint64_t bytes, uint64_t limit);
+  // Subtracts bytes that Reserve has added.
+  void Release(uint64_t bytes) {
+    [[maybe_unused]] const uint64_t before = bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    DEUT_DCHECK(before >= bytes);
+  }
   void Push(RecordEntry* entry);
   // Sets QUEUED and pushes it. False: it was set, or the entry is sealed.
   bool Queue(RecordEntry& entry);

@@ -56,7 +56,9 @@ RecordTable::RecordTable(ReclamationDomain& domain, uint32_t log2_buckets, Times
       mask_((uint64_t{1} << log2_buckets) - 1),
       buckets_(MakeBuckets(mask_ + 1), [](Bucket* buckets) { std::free(buckets); }),
       free_floors_below_(first.value),
-      origin_(first.value) {}
+      origin_(first.value) {
+  DEUT_CHECK(log2_buckets <= 30);
+}
 
 // calloc: zeros are an empty bucket. The heap gets a block of this size from the system already zeroed, so a large table takes memory only where it
 // is used.
@@ -140,6 +142,7 @@ RecordEntry* RecordTable::Find(uint64_t hash, TableId table, std::string_view ke
 }
 
 RecordEntry* RecordTable::FindOrCreate(uint64_t hash, TableId table, std::string_view key, bool* made_deferred) {
+  DEUT_DCHECK(domain_.guard_held());
   RecordEntry* created = nullptr;
   for (;;) {
     const Place place = Locate(hash);
@@ -208,6 +211,7 @@ void RecordTable::Grow(const Place& place) {
 }
 
 HeadWord::Value RecordTable::RaiseLastRead(RecordEntry& entry, Timestamp timestamp) {
+  DEUT_DCHECK((timestamp.value & HeadWord::kFlags) == 0);  // else the raise would seal the entry, or queue it
   HeadWord::Value seen = entry.word.Load();
   while (!seen.dead() && seen.last_read() < timestamp) {
     DEUT_POINT("record_table.raise.before_cas");
@@ -284,6 +288,9 @@ bool RecordTable::SweepFloors(size_t buckets) {
   }
   domain_.Collect();
   if (!swept_floors_unseen_->load(std::memory_order_seq_cst) && DEUT_STEP("R6.sweep_unseen")) return true;
+  // The floors were swept below a low-water that was reached, and that is above the present origin.
+  DEUT_CHECK(sweep_to_ > origin_.load(std::memory_order_relaxed));
+  DEUT_CHECK(sweep_to_ <= free_floors_below_.load(std::memory_order_relaxed));
   // Last: a thread that sees this origin finds no older word, and no thread is about to replace one.
   origin_.store(std::exchange(sweep_to_, 0), std::memory_order_release);
   return false;
@@ -360,10 +367,13 @@ bool RecordTable::Remove(RecordEntry* entry, Timestamp low_water) {
     }
     seen = entry->word.Load();
   }
+  DEUT_DCHECK(!entry->deferred);  // else the collector's list would keep a pointer to it
   Unlink(entry);
-  entries_.fetch_sub(1, std::memory_order_relaxed);
   const size_t bytes = sizeof(RecordEntry) + entry->key_bytes;
-  entry_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  [[maybe_unused]] const size_t entries_before = entries_.fetch_sub(1, std::memory_order_relaxed);
+  [[maybe_unused]] const size_t bytes_before = entry_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  DEUT_DCHECK(entries_before > 0);
+  DEUT_DCHECK(bytes_before >= bytes);
   domain_.Retire(entry, [](void* p) { FreeEntry(static_cast<RecordEntry*>(p)); }, bytes);
   return true;
 }
@@ -384,7 +394,10 @@ void RecordTable::Unlink(RecordEntry* entry) {
       continue;  // an insertion came first: the entry now has a predecessor
     }
     RecordEntry* before = EntryOf(head);
-    for (RecordEntry* at = before; at != entry; at = at->next[link].load(std::memory_order_seq_cst)) before = at;
+    for (RecordEntry* at = before; at != entry; at = at->next[link].load(std::memory_order_seq_cst)) {
+      DEUT_DCHECK(at != nullptr);  // a sealed entry stays linked until this thread unlinks it
+      before = at;
+    }
     before->next[link].store(next, std::memory_order_seq_cst);
     return;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+
 namespace deut::tc {
 
 size_t RunMerge::CommonPrefix(const std::vector<std::shared_ptr<const CommittedRun>>& runs) {
@@ -19,6 +21,7 @@ RunMerge::RunMerge(const std::vector<std::shared_ptr<const CommittedRun>>& runs,
                    const Bounds& bounds)
     : bounds_(bounds), prefix_bytes_(prefix_bytes) {
   if (runs.empty()) return;
+  DEUT_DCHECK(prefix_bytes <= CommonPrefix(runs));
   const std::string_view near = bounds.ascending ? bounds.low : bounds.high;
   const std::string_view far = bounds.ascending ? bounds.high : bounds.low;
   far_order_ = far.substr(0, prefix_bytes).compare(runs.front()->prefix().substr(0, prefix_bytes));
@@ -68,6 +71,7 @@ bool RunMerge::Next() {
   for (const Cursor& cursor : cursors_) {
     if (Before(cursor, *first)) first = &cursor;
   }
+  DEUT_DCHECK(key_.data() == nullptr || (bounds_.ascending ? key_ < first->key : first->key < key_));
   key_ = first->key;
   const uint64_t head = first->head;
   removed_ = false;

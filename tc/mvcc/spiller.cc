@@ -57,6 +57,7 @@ void Spiller::AddSpillable(Chain* chain, Lsn through, std::vector<SpilledVersion
     DEUT_POINT("collector.chain_step");
     if (!IsCommitted(*v)) continue;
     if (chain->from == nullptr && v->transaction->commit_lsn() > through) continue;
+    DEUT_DCHECK(v->transaction->commit_lsn() <= through);  // per key, commit order is timestamp order
     DEUT_CHECK(v->transaction->collected());  // else a write set still points to it, and the prefix misses its commit
     if (chain->from == nullptr) chain->from = v;
     const bool replaced = !newest(*v);  // by its own transaction
@@ -126,7 +127,9 @@ uint64_t Spiller::Cut(Chain* chain) {
 }
 
 uint64_t Spiller::Spill(std::vector<FoldedCommit>* commits, absl::FunctionRef<void(RecordEntry*)> remove) {
+  DEUT_DCHECK(std::ranges::is_sorted(*commits, {}, &FoldedCommit::last));
   const Lsn through = commits->back().last().commit;
+  DEUT_CHECK(through >= options_.runs->through());  // the prefix that was spilled before continues
   std::vector<Chain> chains;
   for (const FoldedCommit& commit : *commits) {
     for (RecordEntry* const entry : commit.entries()) chains.push_back({.entry = entry, .from = nullptr});

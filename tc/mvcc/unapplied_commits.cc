@@ -1,6 +1,7 @@
 #include "tc/mvcc/unapplied_commits.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/check.h"
@@ -17,6 +18,7 @@ Position LastPosition(const TransactionRecord& record) {
 }
 
 void UnappliedCommits::Add(TransactionRecord* record) {
+  DEUT_DCHECK(FinishedTransaction::Committed(*record));
   unfolded_.Add(record->commit_lsn(), record);
   last_taken_ = std::max(last_taken_, record->commit_lsn());
 }
@@ -40,23 +42,27 @@ bool UnappliedCommits::PopThrough(Position through, FinishedTransaction* next) {
 }
 
 void UnappliedCommits::CountGone(size_t count) {
-  waiting_.fetch_sub(count, std::memory_order_relaxed);
+  const uint64_t waiting = waiting_.fetch_sub(count, std::memory_order_relaxed);
+  DEUT_CHECK(waiting >= count);  // CountArrival came before each was taken over
   gone_.fetch_add(count, std::memory_order_relaxed);
 }
 
 void UnappliedCommits::AddFolded(FoldedCommit commit) {
   // Nearly always the last in commit order.
   const bool last = folded_.empty() || folded_.back().last() < commit.last();
-  folded_.insert(last ? folded_.end() : std::ranges::upper_bound(folded_, commit.last(), {}, &FoldedCommit::last),
-                 std::move(commit));
+  const auto at = last ? folded_.end() : std::ranges::upper_bound(folded_, commit.last(), {}, &FoldedCommit::last);
+  DEUT_CHECK(at == folded_.begin() || std::prev(at)->last().commit != commit.last().commit);  // folded once
+  folded_.insert(at, std::move(commit));
 }
 
 void UnappliedCommits::EndFold() {
+  DEUT_CHECK(folded_.size() >= unfolded_.size());
   unfolded_.Clear();
   PublishFoldedCount();
 }
 
 FoldedCommit UnappliedCommits::PopFolded() {
+  DEUT_CHECK(!folded_.empty());
   FoldedCommit first = std::move(folded_.front());
   folded_.pop_front();
   return first;
@@ -68,7 +74,8 @@ void UnappliedCommits::ReturnFolded(std::vector<FoldedCommit> rest) {
 }
 
 void UnappliedCommits::SubtractFoldedBytes(uint64_t bytes) {
-  folded_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  [[maybe_unused]] const uint64_t before = folded_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  DEUT_DCHECK(before >= bytes);
 }
 
 void UnappliedCommits::PublishFirst(Timestamp spilled) {

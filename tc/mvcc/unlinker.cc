@@ -101,6 +101,8 @@ void Unlinker::CollectItems(TransactionRecord& record, Timestamp low_water, Step
     DEUT_POINT("collector.collect_update");
     // A committed version keeps its entry (R5). An aborted version may have left, and its entry with it.
     const bool there = committed && item.version != nullptr;
+    DEUT_DCHECK(!there || item.version->transaction == &record);
+    DEUT_DCHECK(!there || !item.entry->word.Load().dead());
     RecordEntry* const entry = there ? item.entry : records_.Find(item.hash, item.table, item.key);
     if (entry == nullptr) return;
     if (there) {
@@ -119,6 +121,7 @@ void Unlinker::CollectOrRefresh(RecordEntry& entry, RecordVersion* version) {
 }
 
 void Unlinker::ReleaseRecord(TransactionRecord& record) {
+  DEUT_DCHECK(!record.collected());  // else its references to ranges would be counted twice
   ReclamationDomain::Guard guard(domain_);
   record.set_collected();
   for (Range* range : record.posted) dead_postings_.Count(range);

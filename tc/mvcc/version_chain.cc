@@ -4,11 +4,17 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "tc/mvcc/newest_versions.h"
 
 namespace deut::tc {
 namespace {
 
 RecordVersion* Older(const RecordVersion* version) { return version->older.load(std::memory_order_seq_cst); }
+
+// R4: a link leads to an earlier version, also from a dead one, and also after the collector has changed it.
+bool InOrder(const RecordVersion& newer, const RecordVersion* older) {
+  return older == nullptr || older->version() < newer.version();
+}
 
 // Retires the versions from `first` up to, not including, `end`.
 void RetireUntil(RecordVersion* first, const RecordVersion* end, ReclamationDomain& domain) {
@@ -22,7 +28,10 @@ void RetireUntil(RecordVersion* first, const RecordVersion* end, ReclamationDoma
 }  // namespace
 
 Visible FindVisible(const RecordVersion* head, const ReaderView& reader) {
+  const RecordVersion* above = nullptr;
   for (const RecordVersion* version = head; version != nullptr; version = Older(version)) {
+    DEUT_DCHECK(above == nullptr || InOrder(*above, version));
+    above = version;
     const bool own = version->transaction == reader.self;
     const bool too_early = DEUT_OMITTED("R4.status_first") && version->withdrawn.load(std::memory_order_seq_cst);
     DEUT_POINT("chain.look.first");
@@ -62,6 +71,7 @@ bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* re
   DEUT_POINT("chain.install.before_cas");
   const HeadWord::Value before = seen;
   const RecordVersion* const live = Older(replacement);
+  DEUT_DCHECK(InOrder(*replacement, live));
   HeadWord::Value after = before.WithHead(replacement);
   if (before.last_read() < raise_to) after = after.WithLastRead(raise_to);
   if (DEUT_CAS_FAILS("chain.install.cas")) {
@@ -75,6 +85,8 @@ bool InstallVersion(RecordEntry& entry, HeadWord::Value& seen, RecordVersion* re
 
 bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion* over, RecordVersion* copy,
                  ReclamationDomain& domain, const SpillWatch& spills) {
+  DEUT_DCHECK(copy->of_dc() && Older(copy) == nullptr);  // S7: it becomes the whole chain
+  DEUT_DCHECK(over == nullptr || IsCommitted(*over));
   seen = entry.word.Load();
   for (;;) {
     if (seen.dead()) return false;
@@ -97,6 +109,7 @@ bool InstallCopy(RecordEntry& entry, HeadWord::Value& seen, const RecordVersion*
 HeadWord::Value RemoveCopy(RecordEntry& entry, ReclamationDomain& domain) {
   HeadWord::Value seen = entry.word.Load();
   for (;;) {
+    DEUT_DCHECK(seen.queued());  // only this thread clears it
     const bool copy = seen.head != nullptr && seen.head->of_dc();
     const HeadWord::Value before = seen;
     DEUT_POINT("chain.copy_out.before_cas");
@@ -105,6 +118,7 @@ HeadWord::Value RemoveCopy(RecordEntry& entry, ReclamationDomain& domain) {
       continue;
     }
     if (!entry.word.CompareExchange(seen, {before.bits & ~HeadWord::kQueued, copy ? nullptr : before.head})) continue;
+    DEUT_DCHECK(!copy || Older(before.head) == nullptr);  // S7: else versions would stay behind, unlinked
     if (copy) RecordVersion::Retire(before.head, domain);
     return before;
   }
@@ -136,9 +150,11 @@ Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDoma
   for (RecordVersion* version = entry.word.Load().head; version != nullptr;) {
     DEUT_POINT("collector.chain_step");
     RecordVersion* const older = Older(version);
+    DEUT_DCHECK(InOrder(*version, older));
     const TransactionRecord* const transaction = version->transaction;
-    const bool committed =
-        transaction->status() == TransactionStatus::kCommitted && !version->withdrawn.load(std::memory_order_seq_cst);
+    const bool committed = IsCommitted(*version);
+    // R4: an installer links to a live version, or to its own. Below a committed one there are only committed ones.
+    DEUT_DCHECK(newer == nullptr || committed);
     if (newer == nullptr) {
       // Above the newest committed version there are only dead versions, and those of one open transaction.
       if (committed) newer = version;
@@ -164,6 +180,7 @@ Unread CollectUnread(RecordEntry& entry, const Readers& readers, ReclamationDoma
 }
 
 void CollectApplied(RecordEntry& entry, RecordVersion* version, ReclamationDomain& domain) {
+  DEUT_DCHECK(IsCommitted(*version));
   RetireUntil(version->older.exchange(nullptr, std::memory_order_seq_cst), nullptr, domain);
   version->applied = true;
   RemoveDeadAndApplied(entry, domain);

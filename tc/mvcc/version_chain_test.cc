@@ -254,9 +254,9 @@ TEST_F(VersionChainTest, UnreadVersionsGo) {
   EXPECT_EQ(Chain(), "50 40 20");  // readers from 45 to 50 read 40
   EXPECT_EQ(collect(Readers({25, 41}, Timestamp{50})), 0u);
   Install(Txn(70));
-  Install(Txn(60))->transaction->TryAbort();
+  Install(Txn(80))->transaction->TryAbort();
   EXPECT_EQ(collect(Readers({20}, Timestamp{51})), 2u);
-  EXPECT_EQ(Chain(), "60a 70p 50");
+  EXPECT_EQ(Chain(), "80a 70p 50");
   EXPECT_EQ(collect(Readers({}, Timestamp{100})), 0u);  // the newest committed one
 }
 
