@@ -224,9 +224,7 @@ DcGate::State DcGate::state() const {
   state.text = final_.ok() ? DescribeLocked() : final_.ToString();
   state.caught_up = caught_up_;
   state.shipping = live_session_.load(std::memory_order_seq_cst) != 0;
-  state.dc = dc_;
-  state.incarnation = incarnation_;
-  state.number = number_;
+  state.peer = DcIdentity{dc_, incarnation_, number_};
   state.ever_sent = ever_sent_;
   state.sessions = session_;
   state.incarnations = incarnations_;

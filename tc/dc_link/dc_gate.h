@@ -41,6 +41,7 @@
 #include "common/sync/mutex.h"
 #include "protocol/data_component.h"
 #include "tc/dc_link/change_word.h"
+#include "tc/dc_link/dc_identity.h"
 
 namespace deut::tc {
 
@@ -56,9 +57,7 @@ class DcGate {
     std::string text;  // text for operators
     bool caught_up = false;
     bool shipping = false;
-    DcId dc;
-    DcIncarnation incarnation;
-    IncarnationNumber number;
+    DcIdentity peer;
     Position ever_sent;
     uint64_t sessions = 0;
     uint64_t incarnations = 0;

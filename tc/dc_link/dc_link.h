@@ -29,42 +29,11 @@
 #include "tc/dc_link/active_floor_source.h"
 #include "tc/dc_link/bulk_scan.h"
 #include "tc/dc_link/dc_link_options.h"
+#include "tc/dc_link/dc_link_status.h"
 #include "tc/dc_link/low_water_source.h"
 #include "tc/redo_log/redo_log.h"
 
 namespace deut::tc {
-
-// A snapshot of the link's state, for `deut status`, health and tests.
-struct DcLinkStatus {
-  std::string state;  // text for operators: "open", or what the link is doing or waiting for, with the DC's name
-  bool caught_up = false;
-  bool gate_open = false;
-  bool shipping = false;  // there is a log stream
-  DcId dc;                // 0 = none has answered yet
-  DcIncarnation incarnation;
-  IncarnationNumber number;
-  Position applied;
-  Position stable;
-  Position ship_position;
-  Position ever_sent;
-  Lsn redo_start;
-  uint64_t backlog_bytes = 0;    // log appended but not yet applied by the DC
-  uint64_t in_flight_bytes = 0;  // sent but not yet acknowledged
-  uint64_t free_bytes = 0;
-  // Counters since the start:
-  uint64_t hellos = 0;  // begun: each is an inquiry, then the Hello itself
-  uint64_t sessions = 0;
-  uint64_t incarnations = 0;
-  uint64_t batches = 0;
-  uint64_t batch_bytes = 0;
-  uint64_t updates = 0;
-  uint64_t resent_batches = 0;
-  uint64_t low_water_records = 0;  // appended to the log
-  uint64_t repeated_reads = 0;
-  uint64_t dropped_acks = 0;
-  uint64_t held_back_rounds = 0;  // S1: low-water rounds that were requested while a commit was held back
-  uint64_t wakeups = 0;           // rounds of the link's thread
-};
 
 class DcLink {
  public:

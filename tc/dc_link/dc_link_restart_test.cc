@@ -40,7 +40,7 @@ class DcLinkRestartTest : public ::testing::Test {
   // True if reads go to the present incarnation of the DC.
   bool Serves() {
     const DcLinkStatus status = h_.link->status();
-    return status.gate_open && status.incarnation == h_.dc.incarnation();
+    return status.gate_open && status.peer.incarnation == h_.dc.incarnation();
   }
   // Expects that the link has refused for good, with this code and text.
   void ExpectRefused(ErrorCode code, const std::string& text) {
@@ -86,7 +86,7 @@ TEST_F(DcLinkRestartTest, X4NothingIsReadBeforeTheRecoveredLogIsApplied) {
   ASSERT_TRUE(h_.WaitCaughtUp().ok());
   EXPECT_GE(h_.link->applied(), end);
   EXPECT_EQ(Text(h_.Read("a")), "new");
-  EXPECT_EQ(h_.link->status().incarnations, 1u);
+  EXPECT_EQ(h_.link->status().connections.incarnations, 1u);
 }
 
 TEST_F(DcLinkRestartTest, X4ALivingDcGetsOnlyWhatItLacks) {
@@ -178,8 +178,8 @@ TEST_F(DcLinkRestartTest, X5AFencedTcSendsNothingMore) {
   usurper.nonce = 5;
   ASSERT_TRUE(h_.dc.Hello(usurper, kNoDeadline).ok());  // closes this TC's stream
   h_.Commit({{"a", "2"}});
-  const uint64_t hellos = h_.link->status().hellos;
-  ASSERT_TRUE(Eventually([&] { return !h_.fatal().empty() || h_.link->status().hellos > hellos + 3; }));
+  const uint64_t hellos = h_.link->status().connections.hellos;
+  ASSERT_TRUE(Eventually([&] { return !h_.fatal().empty() || h_.link->status().connections.hellos > hellos + 3; }));
   ASSERT_EQ(h_.fatal().size(), 1u) << "it goes on trying";
   EXPECT_EQ(h_.fatal()[0].code(), ErrorCode::kFenced);
   const uint64_t calls = h_.dc.counts().calls();
@@ -290,7 +290,7 @@ TEST_F(RedoStartTest, X3AnOlderCopyOfTheDcIsBroughtUpToDateBehindTheGate) {
   h_.dc.PutBackCopy();
   h_.dc.HoldApply(true);
   h_.dc.Start();
-  ASSERT_TRUE(Eventually([&] { return h_.link->status().incarnation == h_.dc.incarnation(); }));
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().peer.incarnation == h_.dc.incarnation(); }));
   EXPECT_FALSE(h_.link->status().gate_open);
   const auto early = h_.Read("a", LinkHarness::After(milliseconds(30)));
   EXPECT_FALSE(early.ok()) << Text(early);
@@ -556,7 +556,7 @@ TEST_F(ForkTest, X4ThatIsAheadOfWhatWasSentIsRefusedForEver) {
   Position last;
   for (int i = 0; i < 20; ++i) last = h_.Commit({{absl::StrCat("away", i), "v"}});
   ASSERT_TRUE(h_.log->WaitDurable(last.commit, LinkHarness::Soon()).ok());
-  const Position sent = h_.link->status().ever_sent;
+  const Position sent = h_.link->status().positions.ever_sent;
   ASSERT_LT(sent.commit.value + 8, last.commit.value);
   PutForkUnderIt(Position{Lsn{sent.commit.value + 8}, UINT32_MAX});
   ASSERT_TRUE(h_.WaitFatal());

@@ -78,11 +78,11 @@ TEST_F(DcLinkTest, ShipsWhatIsCommittedAndReadsItBack) {
   EXPECT_EQ(SeenUpdates().size(), 500u);
   const DcLinkStatus status = h_.link->status();
   EXPECT_TRUE(status.gate_open);
-  EXPECT_EQ(status.dc, DcId{3});
-  EXPECT_EQ(status.incarnation, h_.dc.incarnation());
-  EXPECT_EQ(status.updates, 500u);
-  EXPECT_LT(status.batches, 400u) << "commits are gathered into batches";
-  EXPECT_GE(status.applied, last);
+  EXPECT_EQ(status.peer.dc, DcId{3});
+  EXPECT_EQ(status.peer.incarnation, h_.dc.incarnation());
+  EXPECT_EQ(status.shipped.updates, 500u);
+  EXPECT_LT(status.shipped.batches, 400u) << "commits are gathered into batches";
+  EXPECT_GE(status.positions.applied, last);
   EXPECT_TRUE(h_.fatal().empty());
 }
 
@@ -159,7 +159,7 @@ TEST_F(DcLinkTest, ACommitLargerThanABatchSurvivesAKillInItsMiddle) {
   ASSERT_TRUE(h_.WaitApplied(end));
   for (int i = 0; i < 1000; i += 37) EXPECT_EQ(Text(h_.Read(puts[i].first)), puts[i].second);
   EXPECT_EQ(h_.dc.records(), 1001u);
-  EXPECT_GE(h_.link->status().batches, 300u * 1000 / (17 << 10));
+  EXPECT_GE(h_.link->status().shipped.batches, 300u * 1000 / (17 << 10));
 }
 
 // S1: T20 is above low-water, because T15 is still active. It holds back T12, which committed behind it.
@@ -177,7 +177,7 @@ TEST_F(DcLinkTest, S1HoldsBackWhatIsNotBelowLowWater) {
   h_.Commit({{"a", "20"}}, Timestamp{base + 20});
   h_.Commit({{"b", "12"}}, Timestamp{base + 12});
   ASSERT_TRUE(Eventually([&] {
-    return (h_.link->status().held_back_rounds >= 3 && !SeenUpdates().empty()) || SeenUpdates().size() > 1;
+    return (h_.link->status().shipped.held_back_rounds >= 3 && !SeenUpdates().empty()) || SeenUpdates().size() > 1;
   })) << h_.link->status().state;
   EXPECT_EQ(SeenUpdates(), std::vector<uint64_t>({base + 9}));
   EXPECT_EQ(h_.dc.Get(kTable, "a"), "9") << "the reader at 15 finds its version in the DC";
@@ -198,9 +198,9 @@ TEST_F(DcLinkTest, X1LowWaterTravelsOnlyWhenDurable) {
   });
   h_.disk.HoldCompletions(true);
   const Lsn durable = h_.log->durable();
-  const uint64_t before = h_.link->status().low_water_records;
+  const uint64_t before = h_.link->status().shipped.low_water_records;
   h_.dc.Restart();  // a new stream: one low-water record is appended, and cannot become durable
-  ASSERT_TRUE(Eventually([&] { return h_.link->status().low_water_records > before; }));
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().shipped.low_water_records > before; }));
   const Position applied = h_.dc.applied();
   EXPECT_FALSE(Within(milliseconds(50), [&] { return h_.dc.applied().commit >= durable; }));
   EXPECT_EQ(too_early, 0);
@@ -228,7 +228,7 @@ TEST_F(DcLinkTest, X1AnEarlierTimestampThatCommitsLaterIsNotADuplicate) {
   h_.transactions.HoldBackAt(base + 7);  // before the link can see that later timestamps were drawn
   h_.transactions.SkipTo(Timestamp{base + 10});
   h_.Commit({{"k2", "nine"}}, Timestamp{base + 9});
-  ASSERT_TRUE(Eventually([&] { return h_.link->status().held_back_rounds >= 2; }));
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().shipped.held_back_rounds >= 2; }));
   const Position end = h_.Commit({{"k1", "seven"}}, Timestamp{base + 7});
   h_.transactions.Release();
   ASSERT_TRUE(h_.WaitApplied(end));
@@ -247,13 +247,13 @@ TEST_F(DcLinkTest, AnIdleLinkSendsNothingAndSleeps) {
   // The last acknowledgement and the last record's durability may still arrive.
   ASSERT_TRUE(Eventually([&] {
     const DcLinkStatus status = h_.link->status();
-    const bool still = status.wakeups == wakeups;
-    wakeups = status.wakeups;
-    batches = status.batches;
+    const bool still = status.shipped.wakeups == wakeups;
+    wakeups = status.shipped.wakeups;
+    batches = status.shipped.batches;
     return still;
   }));
-  EXPECT_FALSE(Within(milliseconds(300), [&] { return h_.link->status().batches != batches; }));
-  EXPECT_LE(h_.link->status().wakeups, wakeups + 5);
+  EXPECT_FALSE(Within(milliseconds(300), [&] { return h_.link->status().shipped.batches != batches; }));
+  EXPECT_LE(h_.link->status().shipped.wakeups, wakeups + 5);
 }
 
 // --- X3: incarnations of the DC.
@@ -270,7 +270,7 @@ TEST_F(DcLinkTest, X3ReadsWaitUntilANewIncarnationHasAllThatWasEverSent) {
   h_.dc.HoldApply(true);
   h_.dc.Restart();
   h_.dc.LoseAcks(false);
-  ASSERT_TRUE(Eventually([&] { return h_.link->status().incarnation == h_.dc.incarnation(); }));
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().peer.incarnation == h_.dc.incarnation(); }));
   const auto early = h_.Read("a", LinkHarness::After(milliseconds(60)));
   ASSERT_FALSE(early.ok()) << "an answer from the new life, older than what was seen: " << Text(early);
   EXPECT_EQ(early.status().code(), ErrorCode::kUnavailable);
@@ -279,7 +279,7 @@ TEST_F(DcLinkTest, X3ReadsWaitUntilANewIncarnationHasAllThatWasEverSent) {
   EXPECT_FALSE(h_.link->status().gate_open);
   h_.dc.HoldApply(false);
   EXPECT_EQ(Text(h_.Read("a")), "new");
-  EXPECT_GE(h_.link->status().resent_batches, 1u);
+  EXPECT_GE(h_.link->status().shipped.resent_batches, 1u);
 }
 
 // A batch that was passed to the stream may have been applied, whether or not its sender survives to learn of it.
@@ -288,7 +288,7 @@ TEST_F(DcLinkTest, X3ABatchCountsAsSentBeforeItIsHandedOver) {
   std::atomic<int> batches{0}, too_late{0};
   h_.dc.OnSend([&](const LogBatch& batch) {
     ++batches;
-    if (h_.link->status().ever_sent < batch.to) ++too_late;
+    if (h_.link->status().positions.ever_sent < batch.to) ++too_late;
   });
   h_.CommitAndApply({{"a", "1"}});
   h_.dc.OnSend(nullptr);
@@ -345,12 +345,12 @@ TEST_F(DcLinkTest, X3LateAcknowledgementsOfAnEarlierIncarnationAreDropped) {
   ASSERT_TRUE(Eventually([&] { return h_.dc.Get(kTable, "a") == "1"; }));
   h_.dc.HoldApply(true);
   h_.dc.Restart();
-  ASSERT_TRUE(Eventually([&] { return h_.link->status().incarnation == h_.dc.incarnation(); }));
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().peer.incarnation == h_.dc.incarnation(); }));
   ASSERT_TRUE(Eventually([&] { return h_.dc.counts().streams >= 2; }));
   h_.dc.DeliverHeldAcks();
   EXPECT_LT(h_.link->applied(), end);
   EXPECT_FALSE(h_.link->status().gate_open);
-  EXPECT_GE(h_.link->status().dropped_acks, 1u);
+  EXPECT_GE(h_.link->status().connections.dropped_acks, 1u);
   const auto read = h_.Read("a", LinkHarness::After(milliseconds(20)));
   EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable) << Text(read);
   h_.dc.HoldAcks(false);
@@ -394,7 +394,7 @@ TEST_F(DcLinkTest, ADcThatIsDownIsTriedAgainWithPauses) {
   const auto read = h_.Read("a", LinkHarness::After(milliseconds(200)));
   EXPECT_EQ(read.status().code(), ErrorCode::kUnavailable);
   EXPECT_THAT(read.status().ToString(), HasSubstr("is not connected"));
-  const uint64_t hellos = h_.link->status().hellos;
+  const uint64_t hellos = h_.link->status().connections.hellos;
   EXPECT_GE(hellos, 4u);
   EXPECT_LE(hellos, 2 + 200 / 10 + 200 / 2) << "at least half of reconnect_min lies between two";
   h_.dc.Start();
@@ -411,8 +411,8 @@ TEST_F(DcLinkTest, ABrokenStreamAndDuplicatedAcknowledgementsDoNoHarm) {
   }
   ASSERT_TRUE(h_.WaitApplied(last));
   EXPECT_EQ(Text(h_.Read("a")), "19");
-  EXPECT_EQ(h_.link->status().incarnations, 1u);
-  EXPECT_GE(h_.link->status().sessions, 2u);
+  EXPECT_EQ(h_.link->status().connections.incarnations, 1u);
+  EXPECT_GE(h_.link->status().connections.sessions, 2u);
 }
 
 // A DC that answers, but takes no log. Reads of applied data go on all the time; new commits wait.
@@ -435,7 +435,7 @@ TEST_F(DcLinkTest, X3ReadsGoOnWhileTheLogStreamIsRefused) {
            status.state.find("is open to reads, but takes no log: RESOURCE_EXHAUSTED") != std::string::npos;
   }));
   EXPECT_EQ(Text(h_.Read("a")), "1");
-  EXPECT_EQ(h_.link->status().incarnations, 1u);
+  EXPECT_EQ(h_.link->status().connections.incarnations, 1u);
   h_.dc.RefuseStreams(Status());
   ASSERT_TRUE(h_.WaitApplied(end));
   EXPECT_EQ(Text(h_.Read("a")), "2");
@@ -464,7 +464,7 @@ TEST_F(DcLinkTest, LostAcknowledgementsAreMadeUpForByHello) {
   h_.dc.LoseAcks(true);
   const Position end = h_.Commit({{"a", "1"}});
   EXPECT_TRUE(h_.WaitApplied(end));
-  EXPECT_GE(h_.link->status().hellos, 2u);
+  EXPECT_GE(h_.link->status().connections.hellos, 2u);
 }
 
 TEST_F(DcLinkTest, AnAcknowledgementOfTheFutureIsNotBelieved) {
@@ -477,7 +477,7 @@ TEST_F(DcLinkTest, AnAcknowledgementOfTheFutureIsNotBelieved) {
   EXPECT_LT(h_.link->applied(), lie.applied);
   h_.CommitAndApply({{"a", "2"}});
   EXPECT_EQ(Text(h_.Read("a")), "2");
-  EXPECT_GE(h_.link->status().sessions, 2u);
+  EXPECT_GE(h_.link->status().connections.sessions, 2u);
 }
 
 TEST_F(DcLinkTest, TheWindowBoundsWhatIsInFlight) {
@@ -623,7 +623,7 @@ TEST_F(DcLinkTest, X7ServiceResumesThoughNothingIsWritten) {
   EXPECT_TRUE(Eventually([&] { return questions > asked; }));
   h_.dc.set_free_bytes(4 << 20);
   EXPECT_TRUE(Eventually([&] { return h_.link->HasSpace(1000); }));
-  EXPECT_EQ(h_.link->status().resent_batches, 0u);
+  EXPECT_EQ(h_.link->status().shipped.resent_batches, 0u);
 }
 
 TEST_F(DcLinkTest, X7TheQuestionIsNotAskedWhileBatchesAreUnderWay) {
@@ -641,10 +641,10 @@ TEST_F(DcLinkTest, X7TheQuestionIsNotAskedWhileBatchesAreUnderWay) {
   });
   h_.dc.HoldApply(true);
   const Position committed = h_.Commit({{"a", "2"}});
-  ASSERT_TRUE(Eventually([&] { return h_.link->status().ship_position >= committed; }));
-  const uint64_t wakeups = h_.link->status().wakeups;
+  ASSERT_TRUE(Eventually([&] { return h_.link->status().positions.ship_position >= committed; }));
+  const uint64_t wakeups = h_.link->status().shipped.wakeups;
   EXPECT_FALSE(h_.link->HasSpace(1));
-  EXPECT_TRUE(Eventually([&] { return h_.link->status().wakeups > wakeups; }));
+  EXPECT_TRUE(Eventually([&] { return h_.link->status().shipped.wakeups > wakeups; }));
   EXPECT_EQ(questions, 0);
   h_.dc.set_free_bytes(4 << 20);
   h_.dc.HoldApply(false);
