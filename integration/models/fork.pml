@@ -155,7 +155,7 @@ session:
     :: else -> hello[d] = 1; frozen[d] = (obeyed[d] != mine && FREEZES)
     fi
   };
-  // code: tc/dc_link/link_thread.cc LinkThread::SayHello; tc/dc_link/peer_check.cc CheckPeer; tc/dc_link/dc_gate.cc DcGate::StartSession
+  // code: tc/dc_link/link_thread.cc LinkThread::SayHello; tc/dc_link/peer_check.cc CheckPeer; tc/dc_link/dc_gate.cc DcGate::StartSession; tc/dc_link/met_incarnations.cc MetIncarnations::Meet
   atomic {  // code: dc/server/state_keeper.cc StateKeeper::SetFence; dc/server/data_component_server.cc DataComponentServer::AcceptTc
     hello[d] = 0;
     frozen[d] = 0;
@@ -198,7 +198,7 @@ session:
   :: atomic {  // code: tc/dc_link/shipper.cc Shipper::SendDurableLsn; dc/server/apply_stream.cc ApplyStream::Apply; dc/server/state_keeper.cc StateKeeper::NoteLogDurable
        led_to[t] == d && obeyed[d] == mine && !frozen[d] && log_durable[d] < end[t] -> tell_durable(t, d)
      }
-  :: atomic {  // code: tc/dc_link/dc_gate.cc DcGate::OpenableLocked
+  :: atomic {  // code: tc/dc_link/dc_gate.cc DcGate::OpenableLocked; tc/dc_link/read_target.cc ReadTarget::ReachedBy
        led_to[t] == d && obeyed[d] == mine && applied[d] >= MAX(last_shipped, ever_sent) ->
        served = 1;
        do

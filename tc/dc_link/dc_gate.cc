@@ -1,6 +1,5 @@
 #include "tc/dc_link/dc_gate.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,16 +59,13 @@ Status DcGate::WaitApplied(Position position, Deadline deadline) {
   }
 }
 
-bool DcGate::OpenableLocked() const {
-  const bool known = start_target_known_ || DEUT_OMITTED("X4.wait_applied");
-  return final_.ok() && connected_ && known && applied() >= required_;
-}
+bool DcGate::OpenableLocked() const { return final_.ok() && connected_ && target_.ReachedBy(applied()); }
 
 void DcGate::PublishLocked() {
-  const Pass now{OpenableLocked() ? incarnation_ : DcIncarnation{0}, session_};
+  const Pass now{OpenableLocked() ? incarnations_.present().incarnation : DcIncarnation{0}, session_};
   if (now.open()) caught_up_ = true;
+  DirectReads* const reads_now = now.open() ? incarnations_.reads() : nullptr;
   // Readers share this cache line, so it is written only when it changes.
-  DirectReads* const reads_now = now.open() ? life_reads_.get() : nullptr;
   if (reads_now != reads()) reads_.store(reads_now, std::memory_order_seq_cst);
   if (now != pass()) {
     pass_.store(now, std::memory_order_seq_cst);
@@ -145,27 +141,18 @@ Status DcGate::final_status() const {
 
 uint64_t DcGate::StartSession(const HelloAnswer& hello, std::shared_ptr<DirectReads> reads) {
   MutexLock lock(mutex_);
-  dc_ = hello.dc;
-  if (hello.incarnation != incarnation_) {
-    // X3. At the first Hello this process has sent nothing; SetStartTarget covers what earlier ones sent.
-    required_ = DEUT_OMITTED("X3.gate_on_sent") ? applied() : ever_sent_;
-    incarnation_ = hello.incarnation;
-    number_ = hello.number;
-    if (life_reads_ != nullptr) past_reads_.push_back(std::move(life_reads_));
-    life_reads_ = std::move(reads);
-    ++incarnations_;
-    // Positions of an earlier incarnation do not count for this one, even if they were higher: the folder may have
-    // been put back from a copy.
-    const bool mixed = DEUT_OMITTED("X3.positions_of_incarnation");
-    applied_.store(mixed ? std::max(applied(), hello.applied) : hello.applied, std::memory_order_seq_cst);
-    stable_.store(mixed ? std::max(stable(), hello.stable) : hello.stable, std::memory_order_seq_cst);
+  const bool another = incarnations_.Meet(hello, std::move(reads));
+  if (another) target_.RequireAllSent(applied());
+  // Positions of an earlier incarnation do not count for this one, even if they were higher: the folder may have been
+  // put back from a copy. Within one incarnation the higher ones count, because an acknowledgement may have overtaken
+  // the answer to Hello.
+  if (another && DEUT_STEP("X3.positions_of_incarnation")) {
+    acknowledged_.Replace(hello.applied, hello.stable);
   } else {
-    // An acknowledgement may have overtaken the answer to Hello, so the higher one counts within one incarnation.
-    applied_.store(std::max(applied(), hello.applied), std::memory_order_seq_cst);
-    stable_.store(std::max(stable(), hello.stable), std::memory_order_seq_cst);
+    acknowledged_.Raise(hello.applied, hello.stable);
   }
-  ever_sent_ = std::max(ever_sent_, hello.applied);
-  free_bytes_.store(hello.free_bytes, std::memory_order_seq_cst);
+  target_.RaiseEverSent(hello.applied);
+  space_.Report(hello.free_bytes);
   ++session_;
   connected_ = final_.ok();
   live_session_.store(connected_ ? session_ : 0, std::memory_order_seq_cst);
@@ -175,20 +162,18 @@ uint64_t DcGate::StartSession(const HelloAnswer& hello, std::shared_ptr<DirectRe
 
 void DcGate::SetStartTarget(Position target) {
   MutexLock lock(mutex_);
-  start_target_known_ = true;
-  if (DEUT_STEP("X4.wait_applied")) required_ = std::max(required_, target);
-  ever_sent_ = std::max(ever_sent_, target);
+  target_.SetStartTarget(target);
   PublishLocked();
 }
 
 void DcGate::RaiseEverSent(Position to) {
   MutexLock lock(mutex_);
-  ever_sent_ = std::max(ever_sent_, to);
+  target_.RaiseEverSent(to);
 }
 
 Position DcGate::ever_sent() const {
   MutexLock lock(mutex_);
-  return ever_sent_;
+  return target_.ever_sent();
 }
 
 Status DcGate::last_error() const {
@@ -203,18 +188,17 @@ void DcGate::NoteError(const Status& why) {
 
 void DcGate::OnAck(const ApplyAck& ack) {
   MutexLock lock(mutex_);
-  if (ack.incarnation != incarnation_ && DEUT_STEP("X3.ack_of_current_life")) {
+  if (ack.incarnation != incarnations_.present().incarnation && DEUT_STEP("X3.ack_of_current_life")) {
     ++dropped_acks_;
     return;
   }
-  if (ack.applied > ever_sent_ || ack.stable > ack.applied) {
+  if (ack.applied > target_.ever_sent() || ack.stable > ack.applied) {
     LostLocked(DEUT_ERROR(kCorruption, NameLocked(), " acknowledges applied ", ToString(ack.applied), " and stable ",
-                          ToString(ack.stable), " but was sent no more than ", ToString(ever_sent_)));
+                          ToString(ack.stable), " but was sent no more than ", ToString(target_.ever_sent())));
     return;
   }
-  applied_.store(std::max(applied(), ack.applied), std::memory_order_seq_cst);
-  stable_.store(std::max(stable(), ack.stable), std::memory_order_seq_cst);
-  free_bytes_.store(ack.free_bytes, std::memory_order_seq_cst);
+  acknowledged_.Raise(ack.applied, ack.stable);
+  space_.Report(ack.free_bytes);
   PublishLocked();
 }
 
@@ -224,17 +208,18 @@ DcGate::State DcGate::state() const {
   state.text = final_.ok() ? DescribeLocked() : final_.ToString();
   state.caught_up = caught_up_;
   state.shipping = live_session_.load(std::memory_order_seq_cst) != 0;
-  state.peer = DcIdentity{dc_, incarnation_, number_};
-  state.ever_sent = ever_sent_;
+  state.peer = incarnations_.present();
+  state.ever_sent = target_.ever_sent();
   state.sessions = session_;
-  state.incarnations = incarnations_;
+  state.incarnations = incarnations_.count();
   state.dropped_acks = dropped_acks_;
   return state;
 }
 
 std::string DcGate::NameLocked() const {
-  if (dc_.value == 0) return dc_name_;
-  return absl::StrCat(dc_name_, " (id ", dc_.value, ", incarnation ", number_.value, ")");
+  const DcIdentity& present = incarnations_.present();
+  if (present.dc.value == 0) return dc_name_;
+  return absl::StrCat(dc_name_, " (id ", present.dc.value, ", incarnation ", present.number.value, ")");
 }
 
 std::string DcGate::DescribeLocked() const {
@@ -243,9 +228,9 @@ std::string DcGate::DescribeLocked() const {
   if (live_session_.load(std::memory_order_seq_cst) == 0)
     return absl::StrCat(NameLocked(), pass().open() ? " is open to reads, but" : "", " takes no log", why);
   if (pass().open()) return absl::StrCat(NameLocked(), " is open to reads");
-  if (!start_target_known_)
+  if (!target_.start_target_known())
     return absl::StrCat(NameLocked(), " is catching up with the recovered log: applied ", ToString(applied()));
-  return absl::StrCat(NameLocked(), " has applied ", ToString(applied()), " of ", ToString(required_),
+  return absl::StrCat(NameLocked(), " has applied ", ToString(applied()), " of ", ToString(target_.required()),
                       " that it must hold");
 }
 

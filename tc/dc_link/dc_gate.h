@@ -11,9 +11,7 @@
 //   StreamEnded (stream)        none: the DC answers, but takes no log for now. This incarnation still has what it
 //                               has applied, and reads need no more. The next session finds the gate as it is
 //   Fail, Stop                  -> closed for good
-// `required` is fixed when a new incarnation is found. It is the highest position ever sent to earlier ones (sent,
-// not acknowledged: rule X3). At TC start it is the end of the recovered log (X4), because an earlier TC process may
-// have sent all of that.
+// `required` is fixed when a new incarnation is found (read_target.h).
 // Races
 //   A reader that loaded `open` before the gate closed asks the incarnation that it names. If that incarnation
 //   answers, the answer is right, because the gate was open for it. If it is gone, the request fails and is repeated
@@ -33,15 +31,18 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "protocol/data_component.h"
+#include "tc/dc_link/acknowledged_positions.h"
 #include "tc/dc_link/change_word.h"
 #include "tc/dc_link/dc_identity.h"
+#include "tc/dc_link/met_incarnations.h"
+#include "tc/dc_link/read_target.h"
+#include "tc/dc_link/reported_space.h"
 
 namespace deut::tc {
 
@@ -74,18 +75,16 @@ class DcGate {
   // Valid until this object ends.
   DirectReads* reads() const { return reads_.load(std::memory_order_seq_cst); }
   // As DcLink.
-  Position applied() const { return applied_.load(std::memory_order_seq_cst); }
-  Position stable() const { return stable_.load(std::memory_order_seq_cst); }
-  // X7. As the DC reported last. It reports with each acknowledgement. When nothing is sent any more it has to be
-  // asked (Shipper::AskForSpace).
-  uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_seq_cst); }
-  // Notes that a put was refused for lack of space.
+  Position applied() const { return acknowledged_.applied(); }
+  Position stable() const { return acknowledged_.stable(); }
+  // X7 (reported_space.h).
+  uint64_t free_bytes() const { return space_.free_bytes(); }
   void NotePutRefused() const {
-    if (!put_refused_.exchange(true, std::memory_order_seq_cst)) changes_.Bump();
+    if (space_.NotePutRefused()) changes_.Bump();
   }
-  bool put_refused() const { return put_refused_.load(std::memory_order_seq_cst); }
-  // Clears the note: puts that are refused from now on set it again. Link thread.
-  void ClearPutRefused() { put_refused_.store(false, std::memory_order_seq_cst); }
+  bool put_refused() const { return space_.put_refused(); }
+  // Link thread.
+  void ClearPutRefused() { space_.ClearPutRefused(); }
 
   // Waits until the gate is open. At the deadline UNAVAILABLE, with the DC's name and the reason of the wait; or the
   // final error.
@@ -147,32 +146,24 @@ class DcGate {
   const std::string dc_name_;
   const std::function<void(const Status&)> on_fatal_;
 
+  // Two cache lines: all readers share the first one, which changes rarely; the second one changes with each
+  // acknowledgement.
   alignas(64) std::atomic<Pass> pass_{Pass{}};
-  std::atomic<DirectReads*> reads_{nullptr};  // points to life_reads_ while the gate is open
-  alignas(64) std::atomic<Position> applied_{Position{}};
-  std::atomic<Position> stable_{Position{}};
-  std::atomic<uint64_t> free_bytes_{0};
-  mutable std::atomic<bool> put_refused_{false};
+  std::atomic<DirectReads*> reads_{nullptr};  // those of the present incarnation while the gate is open
+  alignas(64) AcknowledgedPositions acknowledged_;
+  ReportedSpace space_;
   std::atomic<uint64_t> live_session_{0};  // 0 = not connected, or without a log stream
   std::atomic<bool> finished_{false};
-  static_assert(std::atomic<Pass>::is_always_lock_free && std::atomic<Position>::is_always_lock_free);
+  static_assert(std::atomic<Pass>::is_always_lock_free);
 
   mutable Mutex mutex_;
-  DcId dc_ DEUT_GUARDED_BY(mutex_);
-  DcIncarnation incarnation_ DEUT_GUARDED_BY(mutex_);
-  IncarnationNumber number_ DEUT_GUARDED_BY(mutex_);
-  std::shared_ptr<DirectReads> life_reads_ DEUT_GUARDED_BY(mutex_);
-  // Direct reads of earlier incarnations. Readers may be about to use them, so they are kept.
-  std::vector<std::shared_ptr<DirectReads>> past_reads_ DEUT_GUARDED_BY(mutex_);
+  MetIncarnations incarnations_ DEUT_GUARDED_BY(mutex_);
+  ReadTarget target_ DEUT_GUARDED_BY(mutex_);
   uint64_t session_ DEUT_GUARDED_BY(mutex_) = 0;
   bool connected_ DEUT_GUARDED_BY(mutex_) = false;  // session_ has not been lost
-  Position ever_sent_ DEUT_GUARDED_BY(mutex_);
-  Position required_ DEUT_GUARDED_BY(mutex_);
-  bool start_target_known_ DEUT_GUARDED_BY(mutex_) = false;
   bool caught_up_ DEUT_GUARDED_BY(mutex_) = false;
   Status final_ DEUT_GUARDED_BY(mutex_);
   Status last_error_ DEUT_GUARDED_BY(mutex_);
-  uint64_t incarnations_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t dropped_acks_ DEUT_GUARDED_BY(mutex_) = 0;
 };
 
