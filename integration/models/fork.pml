@@ -171,7 +171,7 @@ session:
     fi
   };
   do
-  :: atomic {  // code: tc/dc_link/shipper.cc Shipper::Send; dc/server/apply_stream.cc ApplyStream::Apply
+  :: atomic {  // code: tc/dc_link/shipper.cc Shipper::Send; dc/server/apply_stream.cc ApplyStream::Apply; tc/dc_link/outgoing_batch.cc OutgoingBatch::Sent
        led_to[t] == d && obeyed[d] == mine && !frozen[d] && applied[d] < end[t] ->
        // Up to the next commit, if there is one: the beginnings of lives are not sent, and no position is theirs.
        i = applied[d];
@@ -195,7 +195,7 @@ session:
        i = 0;
        tell_durable(t, d)
      }
-  :: atomic {  // code: tc/dc_link/shipper.cc Shipper::SendDurableLsn; dc/server/apply_stream.cc ApplyStream::Apply; dc/server/state_keeper.cc StateKeeper::NoteLogDurable
+  :: atomic {  // code: tc/dc_link/shipper.cc Shipper::SendDurableLsn; dc/server/apply_stream.cc ApplyStream::Apply; dc/server/state_keeper.cc StateKeeper::NoteLogDurable; tc/dc_link/durable_report.h DurableReport::Due
        led_to[t] == d && obeyed[d] == mine && !frozen[d] && log_durable[d] < end[t] -> tell_durable(t, d)
      }
   :: atomic {  // code: tc/dc_link/dc_gate.cc DcGate::OpenableLocked; tc/dc_link/read_target.cc ReadTarget::ReachedBy

@@ -145,9 +145,9 @@ end:
      }
   // Begins to compute.
 #if defined(OMIT_S2_tail_afterwards)
-  :: atomic { !refused && computing == 0 -> computing = 1; tail_afterwards = tail }  // code: tc/dc_link/shipper.cc Shipper::MoveRedoStart
+  :: atomic { !refused && computing == 0 -> computing = 1; tail_afterwards = tail }  // code: tc/dc_link/shipper.cc Shipper::MoveRedoStart; tc/dc_link/redo_start_mover.cc RedoStartMover::Begin
 #else
-  :: atomic { !refused && computing == 0 -> computing = 1 }  // code: tc/dc_link/shipper.cc Shipper::MoveRedoStart
+  :: atomic { !refused && computing == 0 -> computing = 1 }  // code: tc/dc_link/shipper.cc Shipper::MoveRedoStart; tc/dc_link/redo_start_mover.cc RedoStartMover::Begin
 #endif
 #if defined(OMIT_S2_tail_first)
   :: atomic { !refused && computing == 1 -> computing = 2; floor = NEVER }  // code: tc/txn/active_transactions.cc ActiveTransactions::OldestFirstRecord
@@ -165,7 +165,7 @@ end:
        }
        i = 0
      }
-  // code: tc/dc_link/shipper.cc Shipper::MoveRedoStart; tc/dc_link/redo_start_tracker.cc RedoStartTracker::Begin
+  // code: tc/dc_link/shipper.cc Shipper::MoveRedoStart; tc/dc_link/redo_start_tracker.cc RedoStartTracker::Begin; tc/dc_link/redo_start_mover.cc RedoStartMover::Begin
   :: atomic { !refused && computing == 3 ->
        computing = 4;
 #if defined(OMIT_S2_tail_first)
@@ -180,9 +180,9 @@ end:
      }
   // Finishes and logs.
 #if defined(OMIT_S2_read_to_tail)
-  :: atomic { !refused && computing == 4 ->  // code: tc/dc_link/redo_start_tracker.cc RedoStartTracker::Finish
+  :: atomic { !refused && computing == 4 ->  // code: tc/dc_link/redo_start_tracker.cc RedoStartTracker::Finish; tc/dc_link/redo_start_mover.cc RedoStartMover::Finish
 #else
-  :: atomic { !refused && computing == 4 && read_to >= tail_afterwards ->  // code: tc/dc_link/redo_start_tracker.cc RedoStartTracker::Finish
+  :: atomic { !refused && computing == 4 && read_to >= tail_afterwards ->  // code: tc/dc_link/redo_start_tracker.cc RedoStartTracker::Finish; tc/dc_link/redo_start_mover.cc RedoStartMover::Finish
 #endif
        for (i : 0 .. TRANSACTIONS - 1) {
          if
@@ -229,7 +229,7 @@ end:
   :: atomic { !refused && computing != 5 && restarted ->  // code: tc/dc_link/link_thread.cc LinkThread::SayHello
        check_peer();
        if
-       :: !refused -> start_stream()  // code: tc/dc_link/commit_feed.cc CommitFeed::Restart; tc/dc_link/shipper.cc Shipper::Begin
+       :: !refused -> start_stream()  // code: tc/dc_link/commit_feed.cc CommitFeed::Restart; tc/dc_link/shipper.cc Shipper::Begin; tc/dc_link/outgoing_batch.cc OutgoingBatch::Restart
        :: else
        fi
      }

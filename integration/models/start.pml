@@ -145,7 +145,7 @@ end:
        in_air = 0;
        publish()
      }
-  :: atomic {  // code: tc/dc_link/shipper.cc Shipper::MoveRedoStart
+  :: atomic {  // code: tc/dc_link/shipper.cc Shipper::MoveRedoStart; tc/dc_link/redo_start_mover.cc RedoStartMover::Finish
        first < dc_stable && dc_stable <= applied && incarnation == dc_life && live -> first = dc_stable
      }
   od
@@ -244,7 +244,7 @@ start:
          publish()
        };
        // The batches say that they begin at what is applied; there are records from the log's first one on.
-       // code: dc/server/data_component_server.cc DataComponentServer::OpenApplyLog; tc/dc_link/shipper.cc Shipper::Begin; tc/dc_link/commit_feed.cc CommitFeed::Restart
+       // code: dc/server/data_component_server.cc DataComponentServer::OpenApplyLog; tc/dc_link/shipper.cc Shipper::Begin; tc/dc_link/commit_feed.cc CommitFeed::Restart; tc/dc_link/outgoing_batch.cc OutgoingBatch::Restart
        atomic {
          if
          :: dc_life == hello_life -> stream_of = mine; in_stream = 0; from_log = first
@@ -277,7 +277,7 @@ end_idle:
           }
        :: live && sent < fed ->
           atomic { ever_sent = MAX(ever_sent, fed) };  // code: tc/dc_link/shipper.cc Shipper::Send; tc/dc_link/dc_gate.cc DcGate::RaiseEverSent; tc/dc_link/read_target.cc ReadTarget::RaiseEverSent
-          atomic {  // code: tc/dc_link/shipper.cc Shipper::Send
+          atomic {  // code: tc/dc_link/shipper.cc Shipper::Send; tc/dc_link/outgoing_batch.cc OutgoingBatch::Sent
             in_stream = (dc_life == hello_life -> fed : in_stream);
             sent = fed
           };

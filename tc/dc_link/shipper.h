@@ -17,12 +17,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
-#include "common/observe/episode_log.h"
 #include "common/runtime/runtime.h"
 #include "protocol/data_component.h"
 #include "tc/dc_link/active_floor_source.h"
@@ -30,9 +28,14 @@
 #include "tc/dc_link/commit_feed.h"
 #include "tc/dc_link/dc_gate.h"
 #include "tc/dc_link/dc_link_options.h"
+#include "tc/dc_link/durable_report.h"
 #include "tc/dc_link/durable_signal.h"
+#include "tc/dc_link/low_water_rounds.h"
 #include "tc/dc_link/low_water_source.h"
-#include "tc/dc_link/redo_start_tracker.h"
+#include "tc/dc_link/outgoing_batch.h"
+#include "tc/dc_link/redo_start_mover.h"
+#include "tc/dc_link/send_window.h"
+#include "tc/dc_link/space_question.h"
 #include "tc/redo_log/low_water_records.h"
 #include "tc/redo_log/redo_log.h"
 
@@ -66,15 +69,11 @@ class Shipper {
   void Begin(const HelloAnswer& hello);
   Status Round(ApplyLogStream& stream, DcId dc, bool* worked);
   void DropAcknowledged(MonotonicTime now);
-  bool ReadyToSend(MonotonicTime now) const;
-  bool WindowHasRoom() const;
+  bool WindowHasRoom() const { return window_.HasRoomFor(batch_.content().entries.size()); }
   Status Send(ApplyLogStream& stream, MonotonicTime now);
-  // X7: puts are refused while the DC's last report shows a lack of space. While they are refused, there may be
-  // nothing to send that the DC would answer. So an empty batch makes the DC report again.
+  // X7: if a put was refused, an empty batch makes the DC report its free space again (space_question.h).
   Status AskForSpace(ApplyLogStream& stream, MonotonicTime now);
-  // X4: while nothing is sent, for example because one open transaction holds all commits back (S1), acknowledged
-  // commits pile up that the DC does not have. An empty batch tells the DC that they exist, so that it will refuse an
-  // older copy of the log.
+  // X4: while nothing is sent, an empty batch tells the DC up to where the log is durable (durable_report.h).
   Status SendDurableLsn(ApplyLogStream& stream, MonotonicTime now);
   // Sends a batch without entries, which the DC answers.
   Status SendEmpty(ApplyLogStream& stream, MonotonicTime now);
@@ -103,36 +102,21 @@ class Shipper {
   RedoLog& log_;
   const Lsn recovered_end_;
   LowWaterSource& low_water_;
-  const ActiveFloorSource& active_floor_;
   DcGate& gate_;
   std::shared_ptr<ChangeWord> changes_;
   const DcLinkOptions& options_;
 
-  RedoStartTracker tracker_;
+  RedoStartMover redo_start_;
   LowWaterRecords low_water_records_;
   bool stream_starts_ = false;  // the low-water record of the stream's start is due
   CommitFeed feed_;
   DurableSignal durable_signal_;
-
-  struct Sent {
-    Position to;
-    uint64_t bytes;
-  };
-  std::deque<Sent> in_flight_;
-  uint64_t in_flight_bytes_ = 0;
-  LogBatch batch_;
-  CommitFeed::Limit limit_ = CommitFeed::Limit::kNotDurable;  // the limit of the last Fill
+  OutgoingBatch batch_;
+  SendWindow window_;
+  LowWaterRounds low_water_rounds_;
+  SpaceQuestion space_question_;
+  DurableReport durable_report_;
   bool start_target_set_ = false;
-  Position resent_until_;
-  MonotonicTime last_send_{};
-  MonotonicTime last_progress_{};
-  MonotonicTime next_round_{};
-  MonotonicTime next_question_{};
-  Lsn durable_sent_;  // the durable LSN that this stream has carried
-  MonotonicTime next_durable_send_{};
-  Duration round_pause_{};
-  MonotonicTime next_redo_start_{};
-  EpisodeLog space_log_;
   Counters counters_;
 };
 
