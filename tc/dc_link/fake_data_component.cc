@@ -1,6 +1,8 @@
 #include "tc/dc_link/fake_data_component.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -89,8 +91,8 @@ class FakeDataComponent::Scan final : public ScanStream {
       if (!whole) granted.low = bound_;
     }
     const uint64_t limit = std::min<uint64_t>(spec_.batch_bytes, bytes_);
-    dc_.ScanInto(dc_.memory_, spec_.table, granted.low, granted.high, spec_.direction, 0, limit, &batch->records,
-                 &batch->complete, &batch->covered);
+    dc_.memory_.Scan(spec_.table, granted.low, granted.high, spec_.direction, 0, limit, &batch->records,
+                     &batch->complete, &batch->covered);
     if (batch->complete && !whole) {
       batch->complete = false;
       batch->covered = bound_;
@@ -196,7 +198,7 @@ Lsn FakeDataComponent::log_durable() {
 
 void FakeDataComponent::LoseStable(Position left) {
   MutexLock lock(mutex_);
-  stable_ = Image{};
+  stable_ = FakeImage{};
   stable_.applied = left;
 }
 
@@ -339,9 +341,9 @@ DcIncarnation FakeDataComponent::incarnation() {
 
 std::optional<std::string> FakeDataComponent::Get(TableId table, const std::string& key) {
   MutexLock lock(mutex_);
-  const auto found = memory_.records.find(Key(table.value, key));
-  if (found == memory_.records.end() || found->second.tombstone) return std::nullopt;
-  return found->second.value;
+  const FakeImage::Record* const record = memory_.Find(table, key);
+  if (record == nullptr) return std::nullopt;
+  return record->value;
 }
 
 size_t FakeDataComponent::records() {
@@ -456,8 +458,8 @@ void FakeDataComponent::AnswerLocked(DataRequest* request) {
   if (request->status.ok() && answer_as_.value != 0) {
     request->answered_by = answer_as_;
   } else if (request->status.ok() && request->kind == DataRequest::Kind::kScan) {
-    ScanInto(memory_, request->table, request->low, request->high, request->direction, request->limit_records,
-             request->limit_bytes, &request->answer, &request->complete, &request->covered);
+    memory_.Scan(request->table, request->low, request->high, request->direction, request->limit_records,
+                 request->limit_bytes, &request->answer, &request->complete, &request->covered);
   } else if (request->status.ok()) {
     FindLocked(request);
   }
@@ -467,42 +469,13 @@ void FakeDataComponent::AnswerLocked(DataRequest* request) {
 
 void FakeDataComponent::FindLocked(DataRequest* request) {
   request->status = Status();
-  const auto found = memory_.records.find(Key(request->table.value, request->key));
-  if (found == memory_.records.end() || found->second.tombstone) return;
-  request->answer.Append(request->key, found->second.value, found->second.version.value_or(memory_.flat));
+  const FakeImage::Record* const record = memory_.Find(request->table, request->key);
+  if (record != nullptr) request->answer.Append(request->key, record->value, memory_.VersionOf(*record));
 }
 
 void FakeDataComponent::Abandon(DataRequest* request) {
   MutexLock lock(mutex_);
   std::erase(held_reads_, request);
-}
-
-void FakeDataComponent::ScanInto(const Image& image, TableId table, std::string_view low, std::string_view high,
-                                 Direction direction, uint64_t limit_records, uint64_t limit_bytes,
-                                 RecordBatch* records, bool* complete, std::string* covered) {
-  const bool ascending = direction == Direction::kAscending;
-  auto begin = image.records.lower_bound(Key(table.value, low));
-  auto end = high.empty() ? image.records.lower_bound(Key(table.value + 1, ""))
-                          : image.records.lower_bound(Key(table.value, high));
-  *complete = false;
-  while (begin != end) {
-    const auto at = ascending ? begin : std::prev(end);
-    const Record& record = at->second;
-    if (!record.tombstone) {
-      const bool full =
-          (limit_records != 0 && records->size() >= limit_records) || records->bytes().size() >= limit_bytes;
-      if (full && !records->empty()) return;
-      records->Append(at->first.second, record.value, record.version.value_or(image.flat));
-    }
-    // Ascending: everything below the next key is covered. Descending: everything from this key on.
-    *covered = ascending ? at->first.second + '\0' : at->first.second;
-    if (ascending) {
-      ++begin;
-    } else {
-      end = at;
-    }
-  }
-  *complete = true;
 }
 
 Result<std::unique_ptr<ScanStream>> FakeDataComponent::OpenScan(const Sender& sender, const ScanSpec& spec, Deadline) {
@@ -547,30 +520,7 @@ void FakeDataComponent::ApplyLocked(const LogBatch& batch) {
 void FakeDataComponent::ApplyEntryLocked(const LogEntryView& entry) {
   if (on_entry_) on_entry_(entry);
   seen_.push_back(Seen{entry.kind, entry.position, entry.timestamp, std::string(entry.key)});
-  if (entry.kind == LogEntryKind::kLowWater) {
-    // X1: every record of the one page below C loses its own version. Flat rises to the highest dropped one, never to
-    // C.
-    for (auto it = memory_.records.begin(); it != memory_.records.end();) {
-      Record& record = it->second;
-      if (record.version && record.version->timestamp < entry.timestamp) {
-        memory_.flat = std::max(memory_.flat, *record.version);
-        record.version.reset();
-      }
-      it = record.tombstone && !record.version ? memory_.records.erase(it) : std::next(it);
-    }
-    return;
-  }
-  if (entry.kind == LogEntryKind::kCreateTable) memory_.tables[entry.table.value] = entry.key;
-  if (entry.kind == LogEntryKind::kDropTable) memory_.tables.erase(entry.table.value);
-  if (entry.kind != LogEntryKind::kPut && entry.kind != LogEntryKind::kDelete) return;
-  const Key key(entry.table.value, std::string(entry.key));
-  const auto found = memory_.records.find(key);
-  const Version held = found == memory_.records.end() ? memory_.flat : found->second.version.value_or(memory_.flat);
-  if (entry.version() <= held) {
-    ++counts_.duplicates;
-    return;
-  }
-  memory_.records[key] = Record{entry.version(), std::string(entry.value), entry.kind == LogEntryKind::kDelete};
+  if (!memory_.Apply(entry)) ++counts_.duplicates;
 }
 
 void FakeDataComponent::AckLocked() {

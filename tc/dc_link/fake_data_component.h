@@ -1,8 +1,7 @@
-// FakeDataComponent: a small, correct DC for tests of the link, in the test's own process. It is a single-version map
-// that applies log batches with apply-if-newer, and consolidates at LOW_WATER records as rule X1 allows (one page:
-// one flat version). It refuses as X5 and X3 say. It has several incarnations: a kill ends one, and drops everything
-// in memory that was not made stable. It applies and acknowledges batches on its own thread. A test can delay or drop
-// what real networks and machines delay or drop.
+// FakeDataComponent: a small, correct DC for tests of the link, in the test's own process. Its data is a FakeImage. It
+// refuses as X5 and X3 say. It has several incarnations: a kill ends one, and drops everything in memory that was not
+// made stable. It applies and acknowledges batches on its own thread. A test can delay or drop what real networks and
+// machines delay or drop.
 // Thread-safety: all methods from any thread; Kill and Start by one at a time. Ownership: owns its thread and its
 // data.
 #ifndef TC_DC_LINK_FAKE_DATA_COMPONENT_H_
@@ -12,12 +11,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -26,6 +23,7 @@
 #include "common/sync/mutex.h"
 #include "protocol/data_component.h"
 #include "tc/dc_link/change_word.h"
+#include "tc/dc_link/fake_image.h"
 
 namespace deut::tc {
 
@@ -112,18 +110,6 @@ class FakeDataComponent : public DataComponent {
   class Direct;
   class Scan;
   class Stream;
-  struct Record {
-    std::optional<Version> version;  // none: consolidated, at or below flat
-    std::string value;
-    bool tombstone = false;
-  };
-  using Key = std::pair<uint32_t, std::string>;
-  struct Image {
-    std::map<Key, Record> records;
-    std::map<uint32_t, std::string> tables;
-    Version flat;
-    Position applied;
-  };
 
   ObeyedTc ObeyedLocked() const DEUT_REQUIRES(mutex_) { return ObeyedTc{tc_, epoch_, nonce_}; }
   Status CheckBasisLocked(const HelloRequest& request) DEUT_REQUIRES(mutex_);
@@ -132,9 +118,6 @@ class FakeDataComponent : public DataComponent {
   Status CheckSenderLocked(const Sender& sender) DEUT_REQUIRES(mutex_);
   void AnswerLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
   void FindLocked(DataRequest* request) DEUT_REQUIRES(mutex_);
-  void ScanInto(const Image& image, TableId table, std::string_view low, std::string_view high, Direction direction,
-                uint64_t limit_records, uint64_t limit_bytes, RecordBatch* records, bool* complete,
-                std::string* covered);
   void ApplyLocked(const LogBatch& batch) DEUT_REQUIRES(mutex_);
   void ApplyEntryLocked(const LogEntryView& entry) DEUT_REQUIRES(mutex_);
   void AckLocked() DEUT_REQUIRES(mutex_);
@@ -157,9 +140,9 @@ class FakeDataComponent : public DataComponent {
   Lsn log_durable_ DEUT_GUARDED_BY(mutex_);
   bool accept_any_hello_ DEUT_GUARDED_BY(mutex_) = false;
   std::function<void()> on_inquiry_ DEUT_GUARDED_BY(mutex_);
-  Image memory_ DEUT_GUARDED_BY(mutex_);
-  Image stable_ DEUT_GUARDED_BY(mutex_);
-  Image copy_ DEUT_GUARDED_BY(mutex_);
+  FakeImage memory_ DEUT_GUARDED_BY(mutex_);
+  FakeImage stable_ DEUT_GUARDED_BY(mutex_);
+  FakeImage copy_ DEUT_GUARDED_BY(mutex_);
   Stream* stream_ DEUT_GUARDED_BY(mutex_) = nullptr;
   std::deque<LogBatch> queue_ DEUT_GUARDED_BY(mutex_);
   std::vector<DataRequest*> held_reads_ DEUT_GUARDED_BY(mutex_);
