@@ -40,6 +40,9 @@ std::optional<Lsn> RedoStartTracker::Finish(Lsn read_up_to, Position stable) {
   tail_.reset();
   if (!reports_from_ || stable < *reports_from_) return std::nullopt;
   while (!intervals_.empty() && Covers(stable, intervals_.front().last_commit)) intervals_.pop_front();
+  // Commits up to here may just have been dropped, and are not reported twice. If the DC comes back with a lower stable
+  // position, because its folder was put back from a copy, the log must be kept for it until they are stable again.
+  reports_from_ = std::max(*reports_from_, stable);
   Lsn lowest = floor_;
   for (const CommitInterval& interval : intervals_) lowest = std::min(lowest, interval.first);
   return lowest;

@@ -31,7 +31,8 @@ class RedoStartTracker {
 
   // Commits beyond `position` will be reported, in order. Commits that the DC holds as applied but not stable at the
   // first Hello are not reported: until they are stable, the redo start stays where it is. Only the first call
-  // counts.
+  // counts. The same holds for commits that were stable and are so no longer, because the DC's folder was put back from
+  // a copy.
   void ReportsFrom(Position position);
 
   // The commit record at `commit` was read; its transaction's first record is at `first`. Repeated reports are
@@ -53,7 +54,7 @@ class RedoStartTracker {
   };
 
   const uint64_t granularity_bytes_;
-  std::optional<Position> reports_from_;
+  std::optional<Position> reports_from_;  // commits up to here may be missing in intervals_
   std::deque<CommitInterval> intervals_;
   Lsn last_reported_;
   Lsn floor_;

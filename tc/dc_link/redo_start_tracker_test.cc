@@ -69,6 +69,23 @@ TEST(RedoStartTrackerTest, StaysWhileUnreportedCommitsAreNotStable) {
   EXPECT_EQ(tracker.Finish(Lsn{2000}, EndOf(1000)), Lsn{2000});
 }
 
+// Commits that were stable are forgotten. The DC's folder is put back from an older copy, to which they must be sent
+// again. They are not reported again, and the log must not be trimmed before they are stable there, too.
+TEST(RedoStartTrackerTest, S2StaysWhileADcThatWasPutBackFromACopyLacksForgottenCommits) {
+  RedoStartTracker tracker(0);
+  tracker.ReportsFrom(Position{});
+  tracker.OnCommitRead(Lsn{100}, Lsn{100});
+  tracker.OnCommitRead(Lsn{200}, Lsn{200});
+  tracker.Begin(/*floor=*/Lsn{50}, Lsn{300});  // an active transaction holds the redo start
+  EXPECT_EQ(tracker.Finish(Lsn{300}, EndOf(200)), Lsn{50});
+  EXPECT_EQ(tracker.entries(), 0u);
+  tracker.OnCommitRead(Lsn{200}, Lsn{200});  // read again, to be sent to the copy
+  tracker.Begin(Lsn{300}, Lsn{300});
+  EXPECT_EQ(tracker.Finish(Lsn{300}, EndOf(100)), std::nullopt) << "commit 200 is not stable any more";
+  tracker.Begin(Lsn{300}, Lsn{300});
+  EXPECT_EQ(tracker.Finish(Lsn{300}, EndOf(200)), Lsn{300});
+}
+
 TEST(RedoStartTrackerTest, RereadCommitsCountOnce) {
   RedoStartTracker tracker(0);
   tracker.ReportsFrom(Position{});
