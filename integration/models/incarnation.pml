@@ -126,7 +126,7 @@ end:
   od
 }  // unreached: it serves for ever
 
-// code: tc/dc_link/dc_gate.cc DcGate::OnAck, DcGate::PublishLocked, DcGate::OpenableLocked; tc/dc_link/read_target.cc ReadTarget::ReachedBy; tc/dc_link/acknowledged_positions.h AcknowledgedPositions::Raise
+// code: tc/dc_link/dc_gate.cc DcGate::OnAck, DcGate::PublishLocked, DcGate::OpenableLocked; tc/dc_link/read_target.cc ReadTarget::ReachedBy; tc/dc_link/acknowledged_positions.cc AcknowledgedPositions::Raise
 #define ACKNOWLEDGE(l) atomic { in_air[l] -> \
     if \
     :: COUNTS(l) -> \
@@ -179,7 +179,7 @@ active proctype Link() {
      };
      // The answer is looked at, then it begins a session.
      atomic { assert(hello_applied <= ever_sent) };  // code: tc/dc_link/link_thread.cc LinkThread::SayHello; tc/dc_link/peer_check.cc CheckPeer
-     atomic {  // code: tc/dc_link/dc_gate.cc DcGate::StartSession, DcGate::PublishLocked, DcGate::OpenableLocked; tc/dc_link/met_incarnations.cc MetIncarnations::Meet; tc/dc_link/read_target.cc ReadTarget::RequireAllSent, ReadTarget::ReachedBy; tc/dc_link/acknowledged_positions.h AcknowledgedPositions::Replace, AcknowledgedPositions::Raise
+     atomic {  // code: tc/dc_link/dc_gate.cc DcGate::StartSession, DcGate::PublishLocked, DcGate::OpenableLocked; tc/dc_link/met_incarnations.cc MetIncarnations::Meet; tc/dc_link/read_target.cc ReadTarget::RequireAllSent, ReadTarget::ReachedBy; tc/dc_link/acknowledged_positions.cc AcknowledgedPositions::Replace, AcknowledgedPositions::Raise
        if
        :: hello_life != incarnation ->
 #if defined(OMIT_X3_gate_on_sent)

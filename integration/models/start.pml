@@ -138,7 +138,7 @@ end:
 active proctype Acknowledgements() {
 end:
   do
-  :: atomic {  // code: tc/dc_link/dc_gate.cc DcGate::OnAck, DcGate::PublishLocked, DcGate::OpenableLocked; tc/dc_link/read_target.cc ReadTarget::ReachedBy; tc/dc_link/acknowledged_positions.h AcknowledgedPositions::Raise
+  :: atomic {  // code: tc/dc_link/dc_gate.cc DcGate::OnAck, DcGate::PublishLocked, DcGate::OpenableLocked; tc/dc_link/read_target.cc ReadTarget::ReachedBy; tc/dc_link/acknowledged_positions.cc AcknowledgedPositions::Raise
        in_air && incarnation == dc_life && !refused ->
        assert(in_air <= ever_sent);
        applied = MAX(applied, in_air);
@@ -234,7 +234,7 @@ start:
 #if !defined(OMIT_known_first)
        atomic { known_dc = who; met = 1 };  // code: tc/dc_link/link_thread.cc LinkThread::RecordKnown, LinkThread::Session
 #endif
-       atomic {  // code: tc/dc_link/dc_gate.cc DcGate::StartSession, DcGate::PublishLocked, DcGate::OpenableLocked; tc/dc_link/met_incarnations.cc MetIncarnations::Meet; tc/dc_link/read_target.cc ReadTarget::RequireAllSent, ReadTarget::ReachedBy; tc/dc_link/acknowledged_positions.h AcknowledgedPositions::Replace, AcknowledgedPositions::Raise
+       atomic {  // code: tc/dc_link/dc_gate.cc DcGate::StartSession, DcGate::PublishLocked, DcGate::OpenableLocked; tc/dc_link/met_incarnations.cc MetIncarnations::Meet; tc/dc_link/read_target.cc ReadTarget::RequireAllSent, ReadTarget::ReachedBy; tc/dc_link/acknowledged_positions.cc AcknowledgedPositions::Replace, AcknowledgedPositions::Raise
          if
          :: hello_life != incarnation -> required = ever_sent; incarnation = hello_life; applied = hello_applied
          :: else -> applied = MAX(applied, hello_applied)  // unreached: without breaks

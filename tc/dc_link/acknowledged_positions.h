@@ -8,10 +8,8 @@
 #ifndef TC_DC_LINK_ACKNOWLEDGED_POSITIONS_H_
 #define TC_DC_LINK_ACKNOWLEDGED_POSITIONS_H_
 
-#include <algorithm>
 #include <atomic>
 
-#include "common/base/check.h"
 #include "common/base/ids.h"
 
 namespace deut::tc {
@@ -22,19 +20,11 @@ class AcknowledgedPositions {
   Position stable() const { return stable_.load(std::memory_order_seq_cst); }
 
   // Another incarnation was found, which has these. REQUIRES: stable <= applied.
-  void Replace(Position applied, Position stable) {
-    DEUT_CHECK(stable <= applied);
-    applied_.store(applied, std::memory_order_seq_cst);
-    stable_.store(stable, std::memory_order_seq_cst);
-  }
+  void Replace(Position applied, Position stable);
 
   // The same incarnation has these, or has told more before: acknowledgements overtake the answer to Hello, and arrive
   // twice. REQUIRES: stable <= applied.
-  void Raise(Position applied, Position stable) {
-    DEUT_CHECK(stable <= applied);
-    applied_.store(std::max(this->applied(), applied), std::memory_order_seq_cst);
-    stable_.store(std::max(this->stable(), stable), std::memory_order_seq_cst);
-  }
+  void Raise(Position applied, Position stable);
 
  private:
   std::atomic<Position> applied_{Position{}};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/dc_link/dc_gate.h"
 
@@ -31,6 +32,7 @@ Status BulkScan::Open(Deadline deadline) {
   for (;;) {
     DcGate::Pass pass;
     DEUT_RETURN_IF_ERROR(gate_.WaitOpen(deadline, &pass));
+    DEUT_DCHECK(pass.session >= session_);  // sessions are numbered in ascending order
     if (session_ != pass.session) broke_without_batch_ = false;
     session_ = pass.session;
     sender_.incarnation = pass.incarnation;
@@ -47,6 +49,8 @@ Status BulkScan::Open(Deadline deadline) {
 }
 
 Status BulkScan::Grant(std::string_view bound, uint64_t bytes) {
+  const bool ascending = spec_.direction == Direction::kAscending;
+  DEUT_DCHECK(bound.empty() || (ascending ? bound >= bound_ : bound_.empty() || bound <= bound_));
   bound_ = bound;
   left_bytes_ += bytes;
   if (stream_ == nullptr) return Status::Ok();  // Next opens one and grants it

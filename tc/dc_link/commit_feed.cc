@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -23,6 +24,7 @@ Status CommitFeed::ReadRecord(bool* found) {
     Status status = reader_->Next(&record_, Deadline{});
     if (status == ErrorCode::kDeadlineExceeded) return Status::Ok();
     DEUT_RETURN_IF_ERROR(std::move(status));
+    DEUT_DCHECK(reader_->position() <= log_.durable());  // X1: only durable records travel
     if (record_.type == RecordType::kCommit) {
       Lsn first = record_.lsn;
       for (size_t i = 0; i < record_.chunks.size(); ++i) first = std::min(first, record_.chunks[i]);
@@ -41,6 +43,7 @@ Status CommitFeed::ReadRecord(bool* found) {
 }
 
 Status CommitFeed::Fill(LogBatch* batch, uint64_t batch_bytes, Limit* limit) {
+  DEUT_CHECK(reader_ != nullptr);  // Restart was called
   for (;;) {
     if (batch->entries.size() >= batch_bytes) {
       *limit = Limit::kBatchFull;
@@ -54,6 +57,7 @@ Status CommitFeed::Fill(LogBatch* batch, uint64_t batch_bytes, Limit* limit) {
         return Status::Ok();
       }
     }
+    const Position before = position_;
     if (record_.type == RecordType::kLowWater) {
       AppendLowWater(batch);
     } else if (record_.timestamp < low_water_.low_water() || DEUT_OMITTED("S1.below_low_water")) {
@@ -62,6 +66,7 @@ Status CommitFeed::Fill(LogBatch* batch, uint64_t batch_bytes, Limit* limit) {
       *limit = Limit::kHeldBack;
       return Status::Ok();
     }
+    DEUT_DCHECK(position_ >= before);
     batch->to = position_;
   }
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/dc_link/position_text.h"
 
@@ -62,6 +63,9 @@ Status DcGate::WaitApplied(Position position, Deadline deadline) {
 bool DcGate::OpenableLocked() const { return final_.ok() && connected_ && target_.ReachedBy(applied()); }
 
 void DcGate::PublishLocked() {
+  const uint64_t live = live_session_.load(std::memory_order_seq_cst);  // written under the mutex only
+  DEUT_CHECK(live == 0 || (live == session_ && connected_));            // a session that was lost ships nothing
+  DEUT_CHECK(finished() == !final_.ok());                               // waiters look at one, then at the other
   const Pass now{OpenableLocked() ? incarnations_.present().incarnation : DcIncarnation{0}, session_};
   if (now.open()) caught_up_ = true;
   DirectReads* const reads_now = now.open() ? incarnations_.reads() : nullptr;
@@ -82,6 +86,7 @@ void DcGate::LostLocked(const Status& why) {
 }
 
 void DcGate::FinishLocked(const Status& why) {
+  DEUT_CHECK(!why.ok());  // WaitOpen returns it, with a closed gate
   final_ = why;
   finished_.store(true, std::memory_order_seq_cst);
   LostLocked(why);

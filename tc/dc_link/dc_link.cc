@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/dc_link/change_word.h"
 #include "tc/dc_link/dc_gate.h"
@@ -50,6 +51,7 @@ class DcLink::Impl {
   }
 
   Sender SenderTo(DcGate::Pass pass) const {
+    DEUT_DCHECK(pass.open());  // X3: a request must name the incarnation that it is meant for
     Sender sender = sender_;
     sender.incarnation = pass.incarnation;
     return sender;
@@ -151,6 +153,7 @@ Status DcLink::Impl::Read(absl::Span<DataRequest* const> requests, Deadline dead
   for (DataRequest* const request : requests) {
     if (request->missed_in_memory) left.push_back(request);
   }
+  DEUT_DCHECK(!left.empty());  // kSome: the DC has left at least one out
   return SubmitAndCollect(left, deadline);
 }
 
@@ -189,6 +192,7 @@ bool DcLink::Impl::TrySubmitReads(absl::Span<DataRequest* const> requests) {
 void DcLink::Impl::CollectReads(absl::Span<DataRequest* const> requests, Deadline deadline) {
   // Begins with the last request: answers usually come in order, so there is nearly always only one wait.
   for (DataRequest* request : std::views::reverse(requests)) {
+    DEUT_DCHECK(request->sender.incarnation.value != 0);  // it was submitted
     if (!request->done.Wait(runtime_, deadline)) {
       dc_.Abandon(request);
       request->status = DEUT_ERROR(kDeadlineExceeded, options_.dc_name, " has not answered in time");

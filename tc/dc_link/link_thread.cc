@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
@@ -66,10 +67,14 @@ LinkThread::LinkThread(Runtime& runtime, DataComponent& dc, RedoLog& log, const 
       shipper_(runtime, log, recovered.end_lsn, low_water, active_floor, gate, std::move(changes), options) {}
 
 void LinkThread::Start() {
+  DEUT_CHECK(thread_ == nullptr);
   thread_ = runtime_.StartThread("dc-link", [this] { Main(); });
 }
 
-void LinkThread::Join() { thread_.reset(); }
+void LinkThread::Join() {
+  DEUT_CHECK(gate_.finished());  // otherwise the thread would never end
+  thread_.reset();
+}
 
 void LinkThread::Main() {
   Duration pause = options_.reconnect_min;
@@ -157,6 +162,8 @@ Result<std::optional<HelloBasis>> LinkThread::InquireAndBeginLog() {
 }
 
 Result<HelloAnswer> LinkThread::SayHello(const std::optional<HelloBasis>& decided_on) {
+  // X4: the DC makes this epoch durable, so the log must have it.
+  DEUT_CHECK(log_.begun());
   HelloRequest request = Request();
   request.log_durable = log_.durable();
   if (DEUT_STEP("X4.name_basis")) request.decided_on = decided_on;

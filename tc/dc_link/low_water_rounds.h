@@ -4,9 +4,6 @@
 #ifndef TC_DC_LINK_LOW_WATER_ROUNDS_H_
 #define TC_DC_LINK_LOW_WATER_ROUNDS_H_
 
-#include <algorithm>
-
-#include "common/base/ids.h"
 #include "common/runtime/time.h"
 #include "tc/dc_link/low_water_source.h"
 
@@ -23,13 +20,7 @@ class LowWaterRounds {
   // A commit is held back: true if a round is to be run.
   bool Due(MonotonicTime now) const { return now >= next_; }
   // Runs a round. Returns true if low-water has moved.
-  bool Run(MonotonicTime now) {
-    const Timestamp before = low_water_.low_water();
-    const bool moved = low_water_.AdvanceNow() > before;
-    pause_ = moved ? first_pause_ : std::min(pause_ * 2, longest_pause_);
-    next_ = now + pause_;
-    return moved;
-  }
+  bool Run(MonotonicTime now);
   // When the next round is due.
   MonotonicTime next() const { return next_; }
 

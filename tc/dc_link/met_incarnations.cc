@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut::tc {
 
 bool MetIncarnations::Meet(const HelloAnswer& hello, std::shared_ptr<DirectReads> reads) {
+  DEUT_CHECK(hello.incarnation.value != 0);  // 0 means that the gate is closed
   const bool another = hello.incarnation != present_.incarnation;
   present_.dc = hello.dc;
   if (!another) return false;

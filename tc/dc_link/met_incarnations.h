@@ -19,7 +19,8 @@ namespace deut::tc {
 class MetIncarnations {
  public:
   // A Hello was answered. Returns true if another incarnation has answered than the last time; then `reads` are its
-  // direct reads, if it has any. The same incarnation keeps those that it has.
+  // direct reads, if it has any. The same incarnation keeps those that it has. REQUIRES: the answer names its
+  // incarnation (CheckPeer).
   bool Meet(const HelloAnswer& hello, std::shared_ptr<DirectReads> reads);
 
   const DcIdentity& present() const { return present_; }

@@ -1,8 +1,11 @@
 #include "tc/dc_link/outgoing_batch.h"
 
+#include "common/base/check.h"
+
 namespace deut::tc {
 
 void OutgoingBatch::Restart(Position applied, Position ever_sent) {
+  DEUT_CHECK(applied <= ever_sent);
   batch_.from = batch_.to = applied;
   batch_.entries.clear();
   resent_until_ = ever_sent;
@@ -22,6 +25,7 @@ void OutgoingBatch::Append(const LogEntryView& entry, Position to) {
 }
 
 void OutgoingBatch::Sent(MonotonicTime now) {
+  DEUT_CHECK(pending());  // batches of one stream end at ascending positions
   batch_.from = batch_.to;
   batch_.entries.clear();
   last_send_ = now;

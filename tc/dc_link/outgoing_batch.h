@@ -21,7 +21,8 @@ class OutgoingBatch {
  public:
   OutgoingBatch(uint64_t batch_bytes, Duration linger) : batch_bytes_(batch_bytes), linger_(linger) {}
 
-  // A new stream begins, at `applied`. Everything up to `ever_sent` was sent before.
+  // A new stream begins, at `applied`. Everything up to `ever_sent` was sent before. REQUIRES: what the DC has applied
+  // was sent.
   void Restart(Position applied, Position ever_sent);
 
   // Takes from the feed what may be shipped, until the batch is full. REQUIRES: the feed goes on at the batch's end.
@@ -42,7 +43,7 @@ class OutgoingBatch {
   void set_durable(Lsn durable) { batch_.durable = durable; }
   void Append(const LogEntryView& entry, Position to);
 
-  // The batch was sent. The next one begins at its end, empty.
+  // The batch was sent. The next one begins at its end, empty. REQUIRES: pending.
   void Sent(MonotonicTime now);
 
  private:

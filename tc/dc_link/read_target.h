@@ -15,14 +15,14 @@ namespace deut::tc {
 class ReadTarget {
  public:
   // X3: another incarnation was found. From now on everything that was ever sent is required. `acknowledged`: the last
-  // position that the one before has acknowledged, which is too low.
+  // position that the one before has acknowledged, which is too low. REQUIRES: it was sent.
   void RequireAllSent(Position acknowledged);
-  // X4: `target` is the last position of the recovered log. Nothing is enough before this is known.
+  // X4: `target` is the last position of the recovered log. Nothing is enough before this is known. Called once.
   void SetStartTarget(Position target);
   // The DC may have applied everything up to `to`, now or later.
   void RaiseEverSent(Position to);
 
-  // True if an incarnation that has applied this may be read.
+  // True if an incarnation that has applied this may be read. REQUIRES: no more than was ever sent.
   bool ReachedBy(Position applied) const;
 
   bool start_target_known() const { return start_target_known_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -17,6 +18,7 @@ void RedoStartTracker::ReportsFrom(Position position) {
 }
 
 void RedoStartTracker::OnCommitRead(Lsn commit, Lsn first) {
+  DEUT_DCHECK(first <= commit);
   if (commit <= last_reported_) return;
   last_reported_ = commit;
   // A transaction's first record counts, not its commit record: its chunks are resent from there.
@@ -30,6 +32,8 @@ void RedoStartTracker::OnCommitRead(Lsn commit, Lsn first) {
 }
 
 void RedoStartTracker::Begin(Lsn floor, Lsn tail_afterwards) {
+  DEUT_CHECK(!begun());
+  DEUT_CHECK(floor <= tail_afterwards);  // the floor is bounded by an earlier tail
   floor_ = DEUT_OMITTED("S2.active_floor") ? tail_afterwards : floor;
   tail_ = tail_afterwards;
 }

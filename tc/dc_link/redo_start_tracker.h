@@ -35,10 +35,11 @@ class RedoStartTracker {
   // a copy.
   void ReportsFrom(Position position);
 
-  // The commit record at `commit` was read; its transaction's first record is at `first`. Repeated reports are
-  // ignored.
+  // The commit record at `commit` was read; its transaction's first record is at `first`, which is at or before it.
+  // Repeated reports are ignored.
   void OnCommitRead(Lsn commit, Lsn first);
 
+  // REQUIRES: no computation is under way; the tail was loaded after the floor.
   void Begin(Lsn floor, Lsn tail_afterwards);
   bool begun() const { return tail_.has_value(); }
   // Returns the redo start, if Begin was called, every record below its tail has been read, and the stable position

@@ -17,11 +17,12 @@ class SendWindow {
   SendWindow(uint64_t window_bytes, Duration stall_timeout)
       : window_bytes_(window_bytes), stall_timeout_(stall_timeout) {}
 
-  // A new stream begins: nothing is in flight on it.
-  void Restart(MonotonicTime now);
-  // A batch was sent. REQUIRES: it ends behind the one before, `to` being its end.
+  // A new stream begins, at `applied`: nothing is in flight on it.
+  void Restart(Position applied, MonotonicTime now);
+  // A batch was sent that ends at `to`. REQUIRES: behind the end of the one before.
   void Sent(Position to, uint64_t bytes, MonotonicTime now);
-  // Drops the batches that end at or before `applied`.
+  // Drops the batches that end at or before `applied`. REQUIRES: that never goes back on one stream, because a stream
+  // belongs to one incarnation.
   void Acknowledge(Position applied, MonotonicTime now);
 
   // A batch that is larger than the window is sent alone.
@@ -44,6 +45,7 @@ class SendWindow {
   const Duration stall_timeout_;
   std::deque<Batch> in_flight_;
   uint64_t bytes_ = 0;
+  Position acknowledged_;
   MonotonicTime last_progress_{};  // when a batch was acknowledged, or sent into an empty window
 };
 

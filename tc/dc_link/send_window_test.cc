@@ -10,7 +10,7 @@ MonotonicTime At(int64_t ms) { return MonotonicTime(seconds(100) + milliseconds(
 
 TEST(SendWindowTest, BoundsTheBytesInFlight) {
   SendWindow window(1000, seconds(10));
-  window.Restart(At(0));
+  window.Restart(Position{}, At(0));
   EXPECT_TRUE(window.HasRoomFor(5000)) << "a batch that is larger than the window is sent alone";
   window.Sent(EndOf(10), 600, At(0));
   EXPECT_TRUE(window.HasRoomFor(400));
@@ -22,7 +22,7 @@ TEST(SendWindowTest, BoundsTheBytesInFlight) {
 
 TEST(SendWindowTest, ABatchLeavesWhenAllOfItIsApplied) {
   SendWindow window(1000, seconds(10));
-  window.Restart(At(0));
+  window.Restart(Position{}, At(0));
   window.Sent(EndOf(10), 100, At(0));
   window.Sent(Position{Lsn{20}, 7}, 200, At(0));
   window.Sent(EndOf(20), 300, At(0));
@@ -30,7 +30,7 @@ TEST(SendWindowTest, ABatchLeavesWhenAllOfItIsApplied) {
   EXPECT_EQ(window.bytes(), 600u) << "a part of the first batch";
   window.Acknowledge(Position{Lsn{20}, 7}, At(2));
   EXPECT_EQ(window.bytes(), 300u);
-  window.Acknowledge(Position{Lsn{10}, 5}, At(3));  // late
+  window.Acknowledge(Position{Lsn{20}, 7}, At(3));  // again
   EXPECT_EQ(window.bytes(), 300u);
   window.Acknowledge(EndOf(30), At(4));
   EXPECT_TRUE(window.empty());
@@ -39,7 +39,7 @@ TEST(SendWindowTest, ABatchLeavesWhenAllOfItIsApplied) {
 
 TEST(SendWindowTest, StallsWhenNothingIsAcknowledgedForTheTimeout) {
   SendWindow window(1000, milliseconds(30));
-  window.Restart(At(0));
+  window.Restart(Position{}, At(0));
   EXPECT_FALSE(window.Stalled(At(1000))) << "nothing is in flight";
   window.Sent(EndOf(10), 100, At(1000));
   window.Sent(EndOf(20), 100, At(1020));
@@ -54,13 +54,15 @@ TEST(SendWindowTest, StallsWhenNothingIsAcknowledgedForTheTimeout) {
 
 TEST(SendWindowTest, ANewStreamBeginsEmpty) {
   SendWindow window(1000, milliseconds(30));
-  window.Restart(At(0));
+  window.Restart(Position{}, At(0));
   window.Sent(EndOf(10), 900, At(0));
-  window.Restart(At(50));
+  window.Restart(EndOf(4), At(50));  // of another incarnation, which has less
   EXPECT_TRUE(window.empty());
   EXPECT_TRUE(window.HasRoomFor(1000));
-  window.Sent(EndOf(5), 100, At(60));  // it begins at what the DC has applied, perhaps before the last stream's end
+  window.Sent(EndOf(5), 100, At(60));
   EXPECT_FALSE(window.Stalled(At(89)));
+  window.Acknowledge(EndOf(5), At(70));
+  EXPECT_TRUE(window.empty());
 }
 
 }  // namespace

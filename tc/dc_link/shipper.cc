@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -33,12 +34,13 @@ Shipper::Shipper(Runtime& runtime, RedoLog& log, Lsn recovered_end, LowWaterSour
 
 void Shipper::Begin(const HelloAnswer& hello) {
   const Position applied = hello.applied;
+  DEUT_CHECK(gate_.applied() >= applied);  // the gate has taken the same answer, and perhaps later acknowledgements
   feed_.Restart(applied);
   redo_start_.tracker().ReportsFrom(applied);
   stream_starts_ = true;
   batch_.Restart(applied, gate_.ever_sent());
   durable_report_.Restart(hello.log_durable);
-  window_.Restart(runtime_.Now());
+  window_.Restart(applied, runtime_.Now());
 }
 
 Status Shipper::Run(ApplyLogStream& stream, uint64_t session, const HelloAnswer& hello) {
@@ -166,7 +168,10 @@ void Shipper::AppendLowWater(MonotonicTime now) {
 
 Status Shipper::MoveRedoStart(DcId dc, MonotonicTime now) {
   DEUT_RETURN_IF_ERROR(CheckLog(redo_start_.Begin(now)));
-  return CheckLog(redo_start_.Finish(feed_.read_position(), DcPosition{dc, gate_.stable()}));
+  // Loaded in this order: only this thread meets another incarnation, so both belong to one, and only rise.
+  const Position stable = gate_.stable();
+  DEUT_CHECK(stable <= gate_.applied());
+  return CheckLog(redo_start_.Finish(feed_.read_position(), DcPosition{dc, stable}));
 }
 
 Status Shipper::CheckLog(Status status) {
