@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/base/transaction_id.h"
 #include "common/runtime/coarse_time.h"
@@ -37,12 +38,16 @@ ClientCore::ClientCore(TransactionService* service, OneShotChannel* one_shots, c
       pool_(options.max_idle_sessions),
       first_id_({.high = runtime_.RandomSeed() | 1, .low = runtime_.RandomSeed()}) {}
 
+ClientCore::~ClientCore() { DEUT_DCHECK(one_shots_.load(std::memory_order_relaxed) == 0); }
+
 TransactionName ClientCore::NewName(ClientSession& session) {
   if (session.names_left == 0) {
     session.next_name = names_.fetch_add(kNamesAtOnce, std::memory_order_relaxed);
     session.names_left = kNamesAtOnce;
   }
   --session.names_left;
+  // The session's numbers come from blocks that no other session has, all of them drawn from this counter.
+  DEUT_DCHECK(session.next_name < names_.load(std::memory_order_relaxed));
   return {.id = {.high = first_id_.high, .low = first_id_.low + session.next_name++},
           .not_before = session.calls->not_before()};
 }
@@ -69,6 +74,7 @@ Deadline ClientCore::DeadlineFor(const CallOptions& call, Deadline limit) {
 template <typename Call>
 auto ClientCore::OnSession(Deadline deadline, std::unique_ptr<ClientSession>* kept, Call call) {
   using Answer = decltype(call(std::declval<ClientSession&>()));
+  DEUT_DCHECK(*kept == nullptr);  // a session that was kept there may have an open transaction
   std::unique_ptr<ClientSession> session = pool_.Take();
   bool reused = session != nullptr;
   for (;;) {
@@ -100,6 +106,8 @@ Result<ClientCore::Begun> ClientCore::Begin(const TransactionOptions& options, D
     return session.calls->Begin(named, deadline);
   });
   if (!timestamp.ok()) return timestamp.status();
+  // A writer without a name could not ask for its outcome. A snapshot has none, and would be refused with one.
+  DEUT_DCHECK(begun.name.id.given() == (options.isolation != Isolation::kSnapshot));
   begun.timestamp = *timestamp;
   // This lower bound is better than the one known before, so the outcome can be asked for longer.
   begun.name.not_before = *timestamp;
@@ -200,7 +208,8 @@ void ClientCore::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, De
     places.push_back(i);
   }
   if (!sent.empty() && !channel_->Execute(absl::MakeSpan(sent), deadline)) places.clear();
-  for (size_t i = 0, next = 0; i < transactions.size(); ++i) {
+  size_t next = 0;
+  for (size_t i = 0; i < transactions.size(); ++i) {
     OneShotTransaction& transaction = transactions[i];
     if (next < places.size() && places[next] == i) {
       transaction.answer = ResolveOneShotOutcome(sent[next], sent[next].options->name, deadline);
@@ -210,9 +219,11 @@ void ClientCore::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, De
           OneShotOnSession(*transaction.options, transaction.operations, transaction.results, deadline);
     }
   }
+  DEUT_DCHECK(next == places.size());  // each answer has found its transaction
 }
 
 Result<CommitAnswer> ClientCore::AskForOutcome(const TransactionName& name, const Status& lost, Deadline deadline) {
+  DEUT_CHECK(lost == ErrorCode::kOutcomeUnknown);  // any other failure says that nothing was committed
   if (!name.id.given()) return lost;
   Random random(runtime_.RandomSeed());
   Status failed = lost;

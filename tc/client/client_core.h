@@ -52,6 +52,9 @@ class ClientCore {
  public:
   // `one_shots` may be null; it outlives this.
   ClientCore(TransactionService* service, OneShotChannel* one_shots, const ClientOptions& options);
+  ~ClientCore();  // REQUIRES: no call is in flight
+  ClientCore(const ClientCore&) = delete;
+  ClientCore& operator=(const ClientCore&) = delete;
 
   TransactionService& service() { return *service_; }
   Runtime& runtime() { return runtime_; }
@@ -83,7 +86,7 @@ class ClientCore {
 
   // Finds out the outcome of a transaction whose commit ended with `lost` (OUTCOME_UNKNOWN). It asks until it gets an
   // answer or the time is up. OK: committed. UNAVAILABLE: it is not committed, and never will be. Otherwise returns
-  // `lost`, with the reason why the outcome is not known.
+  // `lost`, with the reason why the outcome is not known. REQUIRES: `lost` is OUTCOME_UNKNOWN.
   Result<CommitAnswer> AskForOutcome(const TransactionName& name, const Status& lost, Deadline deadline);
 
   // Takes back a session whose last transaction ended with `last`. The session is kept if that was an outcome, and
@@ -92,7 +95,7 @@ class ClientCore {
   void Release(std::unique_ptr<ClientSession> session, const Status& last);
 
  private:
-  // Runs `call(session)` as described at Begin; on success hands the session to `*kept`.
+  // Runs `call(session)` as described at Begin; on success hands the session to `*kept`, which is empty before.
   template <typename Call>
   auto OnSession(Deadline deadline, std::unique_ptr<ClientSession>* kept, Call call);
 

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
+
 namespace deut {
 
 OneScan::~OneScan() {
@@ -33,6 +35,7 @@ bool OneScan::Start() {
     return false;
   }
   timestamp_ = begun->answer.timestamp;
+  DEUT_DCHECK(!session_->batch.empty());  // BeginScan fails without a first batch
   if (begun->over) [[likely]] {
     phase_ = Phase::kWhole;
     OperationResult& batch = session_->batch.front();
@@ -57,6 +60,7 @@ bool OneScan::Start() {
 }
 
 bool OneScan::EndOfMany() {
+  DEUT_DCHECK(session_ == nullptr);  // the transaction has it
   phase_ = Phase::kEnded;
   status_ = scanner_->status();
   if (!status_.ok()) return false;
@@ -67,6 +71,8 @@ bool OneScan::EndOfMany() {
 }
 
 void OneScan::End() {
+  // Only then the store has ended the transaction, so that the next one may use the session.
+  DEUT_DCHECK(phase_ == Phase::kWhole);
   phase_ = Phase::kEnded;
   iterator_.reset();
   core_.Release(std::move(session_), Status());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/base/check.h"
 #include "protocol/limits.h"
 #include "protocol/number.h"
 
@@ -53,6 +54,7 @@ size_t OneShot::Scan(TableId table, const ScanOptions& scan) {
 }
 
 absl::Span<const Operation> OneShot::operations() {
+  DEUT_DCHECK(operations_.size() == pieces_.size());
   const char* next = bytes_.data();
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const std::string_view first(next, pieces_[i].first_bytes);
@@ -67,6 +69,7 @@ absl::Span<const Operation> OneShot::operations() {
       operation.value = second;
     }
   }
+  DEUT_DCHECK(next == bytes_.data() + bytes_.size());  // the pieces are all of the bytes
   return operations_;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "tc/client/written_keys.h"
 
 namespace deut {
@@ -25,6 +26,8 @@ class RetryLoop {
   // Counts an attempt that did not commit. Returns OK after the pause if the caller shall try again, else the error
   // to return.
   Status Failed(const Status& status) {
+    DEUT_CHECK(!status.ok());  // the loop would repeat a commit
+    DEUT_DCHECK(attempts_ > 0);
     Count(status);
     if (!IsRetryable(status)) return status;
     if (options_.max_attempts != 0 && attempts_ >= options_.max_attempts)

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/base/check.h"
 #include "protocol/limits.h"
 #include "tc/client/transaction_state.h"
 
@@ -14,6 +15,9 @@ namespace {
 constexpr uint32_t kMaxPrefetchBackoff = 63;
 
 Operation BatchOf(TableId table, const ScanOptions& scan, uint64_t records_before, uint64_t bytes_before) {
+  // What is left of the limits would wrap around.
+  DEUT_DCHECK(scan.limit_bytes == 0 || bytes_before < scan.limit_bytes);
+  DEUT_DCHECK(scan.limit_records == 0 || records_before < scan.limit_records);
   uint64_t batch_bytes = std::clamp(scan.batch_bytes, 1U, kMaxScanBytes);
   if (scan.limit_bytes != 0) batch_bytes = std::min(batch_bytes, scan.limit_bytes - bytes_before);
   uint64_t batch_records = 0;
@@ -83,6 +87,7 @@ bool Scanner::Fetch() {
     if (first) results_ = transaction_->TakeBatchMemory();
     status_ = transaction_->Execute(absl::MakeConstSpan(&operation, 1), &results_, call_);
   }
+  DEUT_DCHECK(!status_.ok() || results_.size() == 1);  // TransactionState has refused all other answers
   if (status_.ok()) status_ = results_[0].status;
   if (!status_.ok()) {
     results_.clear();
@@ -101,6 +106,7 @@ bool Scanner::BeginWith(std::vector<OperationResult> batch) {
 
 bool Scanner::AcceptBatch(bool first) {
   OperationResult& result = results_[0];
+  DEUT_DCHECK(result.records.bytes().size() >= result.records.size() * RecordBatch::kHeaderBytes);
   scan_sequence_ = result.scan_sequence;
   records_ += result.records.size();
   bytes_ += result.records.bytes().size() - result.records.size() * RecordBatch::kHeaderBytes;
@@ -120,6 +126,7 @@ bool Scanner::AcceptBatch(bool first) {
   if (prefetch_backoff_left_ != 0) {
     --prefetch_backoff_left_;
   } else if (!first && options_.fetch_ahead && options_.batch_bytes <= kMaxBatchAhead && MayFetch()) {
+    DEUT_DCHECK(prefetched_batch_ == 0);  // Fetch has used or dropped the one before
     prefetched_batch_ = transaction_->PrefetchBatch(NextBatch(), call_);
   }
   return true;

@@ -1,5 +1,6 @@
 #include "tc/client/session_pool.h"
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut {
@@ -34,6 +35,7 @@ std::unique_ptr<ClientSession> SessionPool::Take() {
     if (slot.session.load(std::memory_order_relaxed) == nullptr) continue;
     DEUT_POINT("client.session_pool.take");
     if (ClientSession* session = slot.session.exchange(nullptr, std::memory_order_acquire)) {
+      DEUT_DCHECK(session->calls != nullptr);
       return std::unique_ptr<ClientSession>(session);
     }
   }
@@ -41,6 +43,7 @@ std::unique_ptr<ClientSession> SessionPool::Take() {
 }
 
 void SessionPool::Return(std::unique_ptr<ClientSession> session) {
+  DEUT_DCHECK(session->calls != nullptr);
   size_t at = FirstSlot();
   for (size_t i = 0; i < slots_.size(); ++i, at = at + 1 == slots_.size() ? 0 : at + 1) {
     Slot& slot = slots_[at];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "protocol/limits.h"
 #include "protocol/number.h"
 #include "tc/client/transaction_state.h"
@@ -43,6 +44,7 @@ Status Transaction::ExecuteOne(const Operation& operation, const CallOptions& ca
     state_->results.clear();
     return status;
   }
+  DEUT_DCHECK(state_->results.size() == 1);  // TransactionState has refused all other answers
   return state_->results[0].status;
 }
 
@@ -68,6 +70,7 @@ Status Transaction::MultiGet(TableId table, absl::Span<const std::string_view> k
       DEUT_RETURN_IF_ERROR(result.status);
       values->push_back(FirstValue(result.records));
     }
+    DEUT_DCHECK(values->size() == next);
   }
   return Status();
 }

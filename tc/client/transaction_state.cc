@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut {
 namespace {
 
@@ -19,6 +21,7 @@ TransactionState::TransactionState(ClientCore* core, ClientCore::Begun begun, De
       name_(begun.name),
       limit_(limit),
       written_keys_(written_keys) {
+  DEUT_DCHECK(session_ != nullptr);
   results = std::move(session_->results);
   batch_memory_ = std::move(session_->batch);
 }
@@ -42,6 +45,8 @@ Status TransactionState::Ended() const {
 }
 
 void TransactionState::End(Phase phase, const Status& status) {
+  DEUT_DCHECK(open());  // the end is final
+  DEUT_DCHECK(status.ok() == (phase == Phase::kCommitted));
   phase_ = phase;
   status_ = status;
   core_->Release(std::move(session_), status);
@@ -66,6 +71,8 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
       if (WritesItsKey(operation)) written_keys_->Add(operation.table, operation.key);
     }
   }
+  DEUT_DCHECK(session_ != nullptr);   // an open transaction has its session
+  DEUT_DCHECK(!prefetch_.in_flight);  // the session answers in order
   Status status = session_->calls->Execute(batch, answers, core_->DeadlineFor(call, limit_));
   if (!KeepsTransactionOpen(status)) {
     End(Phase::kEnded, status);
@@ -104,6 +111,7 @@ bool TransactionState::UsePrefetchedBatch(uint64_t number, std::vector<Operation
   if (number == 0 || number != prefetch_.number) return false;
   AwaitPrefetch(call);
   prefetch_.number = 0;
+  DEUT_DCHECK(!open() || !prefetch_.in_flight);
   if (open() && prefetch_.status.ok() && !prefetch_.results[0].status.ok()) return false;
   *status = open() ? std::move(prefetch_.status) : Ended();
   *answers = std::move(prefetch_.results);
@@ -126,6 +134,7 @@ Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
   AwaitPrefetch(call);
   if (!open()) return Ended();
   const Deadline deadline = core_->DeadlineFor(call, limit_);
+  DEUT_DCHECK(!prefetch_.in_flight);
   Result<CommitAnswer> answer = session_->calls->Commit(deadline);
   if (answer.status() == ErrorCode::kOutcomeUnknown) {
     session_.reset();  // an answer that it still carries is nobody's
