@@ -89,7 +89,7 @@ proctype Transaction(byte me) {
 #endif
 write:
   skip;
-  d_step { writes[me] = 1; check() };  // code: tc/record_manager/write_path.cc WritePath::Install
+  d_step { writes[me] = 1; check() };  // code: tc/record_manager/write_path.cc WritePath::Install, WritePath::SwapHead
 finish:
   atomic { drawn[me] = 0; writes[me] = 0; timestamp = 0; bound = 0 };  // code: tc/record_manager/commit_path.cc CommitPath::Finish
   atomic { STORE_PLAIN(me, me, 0) };  // code: tc/txn/active_transactions.cc ActiveTransactions::End

@@ -148,7 +148,7 @@ write:
   };
   do
   :: atomic { seen = entry[e].versions; seen_copy = entry[e].copy };  // code: tc/record_manager/write_path.cc WritePath::Install
-     atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc InstallVersion
+     atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead; tc/mvcc/version_chain.cc InstallVersion
        if
        :: entry[e].dead -> goto write
        :: !entry[e].dead && entry[e].versions == seen && entry[e].copy == seen_copy ->

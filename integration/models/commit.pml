@@ -129,7 +129,7 @@ end:
        fi;
        t = 0; newest = 0; conflict = 0
      }
-  :: atomic { step[me] == BEGUN && !reads[me] -> installed[me] = 1; step[me] = LOOKED }  // code: tc/record_manager/write_path.cc WritePath::Install
+  :: atomic { step[me] == BEGUN && !reads[me] -> installed[me] = 1; step[me] = LOOKED }  // code: tc/record_manager/write_path.cc WritePath::Install, WritePath::SwapHead
   // A commit that writes nothing.
   :: atomic { step[me] == LOOKED && !writes[me] -> bound[me] = 0; step[me] = WAITING }  // code: tc/record_manager/commit_path.cc CommitPath::CommitWrites, CommitPath::CommitNothing
 #if defined(OMIT_D4_append_first)

@@ -42,9 +42,9 @@ proctype Writer(byte me) {
   declared = 1;
   // Much later: the write.
 #if defined(OMIT_R11_declare)
-  atomic { posted = posted | (1 << me); published = published | (1 << me) };  // code: tc/record_manager/write_path.cc WritePath::Install
+  atomic { posted = posted | (1 << me); published = published | (1 << me) };  // code: tc/record_manager/write_path.cc WritePath::PostFirst, WritePath::PublishKey
 #endif
-  atomic {  // code: tc/record_manager/write_path.cc WritePath::Install
+  atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead
     t = TRANSACTIONS;
     do
     :: t > 0 ->

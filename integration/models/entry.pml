@@ -150,7 +150,7 @@ find_or_create:
   first = NONE;
   atomic { seen_read = entry[e].last_read; seen_head = entry[e].versions };  // code: tc/record_manager/write_path.cc WritePath::Install
   do
-  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc InstallVersion
+  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead; tc/mvcc/version_chain.cc InstallVersion
        if
 #if !defined(OMIT_R5_seal)
        :: entry[e].dead -> e = NONE; goto find_or_create

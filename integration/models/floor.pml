@@ -196,7 +196,7 @@ in_entry:
   goto commit;
 
 write:
-  atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc InstallVersion
+  atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead; tc/mvcc/version_chain.cc InstallVersion
     there[k] = 1;
     if
     :: last_read[k] > TS(me) -> goto lose

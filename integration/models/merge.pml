@@ -51,7 +51,7 @@ proctype Writer(byte me) {
     deletes[me] = t & k;
     k = 0; t = 0
   };
-  atomic {  // code: tc/record_manager/write_path.cc WritePath::Install
+  atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead
     do
     :: k < KEYS ->
        t = TRANSACTIONS;

@@ -289,7 +289,7 @@ post:
         goto post
      fi;
      atomic { keys_of[me] = keys_of[me] | (1 << k) };  // code: tc/txn/write_set.h WriteSet::Publish
-     atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc InstallVersion, LiveHead
+     atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead; tc/mvcc/version_chain.cc InstallVersion, LiveHead
        t = TRANSACTIONS;
        do
        :: t > 0 ->

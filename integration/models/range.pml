@@ -239,14 +239,14 @@ write:
 #elif defined(OMIT_R1_post_ordered)
      atomic { mem[KEYS_OF + me] = mem[KEYS_OF + me] | (1 << k) };  // code: tc/txn/write_set.h WriteSet::Publish
 #else
-     atomic { STORE_SC(me, KEYS_OF + me, LOAD(me, KEYS_OF + me) | (1 << k)) };  // code: tc/txn/write_set.h WriteSet::Publish
+     atomic { STORE_SC(me, KEYS_OF + me, LOAD(me, KEYS_OF + me) | (1 << k)) };  // code: tc/txn/write_set.h WriteSet::Publish; tc/record_manager/write_path.cc WritePath::PublishKey
 #endif
 #if defined(OMIT_R1_publish_order) || defined(OMIT_R1_post_ordered)
      // Neither is sequentially consistent: the compare-and-swap does not drain the buffer (on x86 it would; elsewhere not).
-     atomic {  // code: tc/record_manager/write_path.cc WritePath::Install
+     atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead
 #else
      // One compare-and-swap of the word that was examined; the statuses seen are final, or it loses.
-     atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc InstallVersion, LiveHead
+     atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead; tc/mvcc/version_chain.cc InstallVersion, LiveHead
        DRAINED(me);
 #endif
        t = TRANSACTIONS;

@@ -166,7 +166,7 @@ write:
 install:
   load();
   do
-  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc LiveHead; tc/mvcc/record_version.h RecordVersion::dead
+  :: atomic {  // code: tc/record_manager/write_path.cc WritePath::Install, WritePath::PublishKey; tc/mvcc/version_chain.cc LiveHead; tc/mvcc/record_version.h RecordVersion::dead
        v = VERSIONS; live = NOTHING;
        do
        :: v > 0 && live == NOTHING ->
@@ -202,12 +202,12 @@ install:
      if
 #if !defined(OMIT_R4_live_again)
      // R4: withdrawn since the chain was looked at, before its owner ended: the next live one.
-     :: atomic { live != NOTHING && OWNER(live) != me && DEAD(live) -> live = 0 }  // code: tc/record_manager/write_path.cc WritePath::Install
+     :: atomic { live != NOTHING && OWNER(live) != me && DEAD(live) -> live = 0 }  // code: tc/record_manager/write_path.cc WritePath::ExamineHead
      :: else ->
 #else
      :: true ->
 #endif
-     atomic {  // code: tc/mvcc/version_chain.cc InstallVersion; tc/mvcc/head_word.h HeadWord::CompareExchange; tc/record_manager/write_path.cc WritePath::Install
+     atomic {  // code: tc/mvcc/version_chain.cc InstallVersion; tc/mvcc/head_word.h HeadWord::CompareExchange; tc/record_manager/write_path.cc WritePath::Install, WritePath::SwapHead
        if
 #if defined(OMIT_R5_one_word)
        :: seen_head == head ->

@@ -57,7 +57,7 @@ inline answered(v) {
 proctype Writer() {
   byte t, v;
   atomic { t = counter; counter++; counted = counted | BIT(t) }  // code: tc/txn/active_transactions.cc ActiveTransactions::Begin
-  atomic {  // code: tc/record_manager/write_path.cc WritePath::Install; tc/mvcc/version_chain.cc InstallVersion
+  atomic {  // code: tc/record_manager/write_path.cc WritePath::ExamineHead, WritePath::SwapHead; tc/mvcc/version_chain.cc InstallVersion
     latest(chain, v);
     if
     :: v > t || last_read > t || (chain & open) -> v = 0; goto ended

@@ -88,7 +88,7 @@ found:
   told_there[me] = 1;
   if
   :: writes ->
-     atomic { posted = posted | (1 << me) };  // code: tc/record_manager/write_path.cc WritePath::PostIntent, WritePath::Install
+     atomic { posted = posted | (1 << me) };  // code: tc/record_manager/write_path.cc WritePath::PostIntent, WritePath::PostFirst
 #if !defined(OMIT_T1_check_table)
      atomic {  // code: tc/record_manager/write_path.cc WritePath::CheckReads
        if

@@ -28,11 +28,49 @@ Range& WritePath::PostIntent(const TableState& table, std::string_view key) {
   }
 }
 
-const Range* WritePath::PostFirst(const TableState& table, std::string_view key) {
-  if (engine_.range_control == RangeControl::kNone) return nullptr;
-  if (DEUT_STEP("R1.post_first")) return &PostIntent(table, key);
-  const RangeMap& map = table.map();
-  return &map.at(map.IndexOf(key));
+// One key on its way through R1's steps.
+struct WritePath::KeyWrite {
+  bool over_own() const { return live != nullptr && live->transaction == self; }
+
+  TransactionRecord* const self;
+  TableState& table;
+  const std::string_view key;
+  const uint64_t hash;
+  const Range* posted = nullptr;  // step 1; null: ranges take no part
+  bool check_range = true;        // step 5 includes the range
+  WriteItem* item = nullptr;      // step 2; null: the key is not published yet
+  RecordEntry* entry = nullptr;
+  HeadWord::Value seen = {};         // the word that step 3 examines and step 4 replaces
+  RecordVersion* live = nullptr;     // the newest live version below that word
+  RecordVersion* version = nullptr;  // step 4; no other thread sees it before it is installed
+};
+
+void WritePath::PostFirst(KeyWrite& write) {
+  const size_t posted_before = write.self->posted.size();
+  if (engine_.range_control != RangeControl::kNone) {
+    const RangeMap& map = write.table.map();
+    write.posted = DEUT_STEP("R1.post_first") ? &PostIntent(write.table, write.key) : &map.at(map.IndexOf(write.key));
+  }
+  // Step 5 follows each publication, even if the intent was posted before. A scan in between has passed this writer
+  // if the key was not published yet (R8).
+  write.check_range = DEUT_STEP("R1.check_each") || write.self->posted.size() > posted_before;
+  DEUT_POINT("write.posted");
+  if (txn_.declared_.empty()) return;
+  const auto declared = txn_.declared_.find(std::pair(write.table.id().value, std::string(write.key)));
+  if (declared == txn_.declared_.end()) return;
+  write.item = declared->second;
+  write.check_range = DEUT_OMITTED("R11.check_once");  // checked at the declaration
+}
+
+bool WritePath::PublishKey(KeyWrite& write) {
+  write.live = LiveHead(write.seen.head);
+  if (write.over_own()) write.item = write.live->item;
+  if (write.item != nullptr) return false;
+  write.item = write.self->MakeWriteSet().Publish(write.table.id(), write.key, write.hash, &engine_.domain);
+  DEUT_POINT("write.published");
+  // The word is loaded after the publication, so that all traces of this writer precede its look at last_read.
+  write.seen = write.entry->word.Load();
+  return true;
 }
 
 Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std::string_view key) {
@@ -92,125 +130,114 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   return Status::Ok();
 }
 
-Status WritePath::ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait) {
-  const TransactionStatus status = live.transaction->status();
-  if (status == TransactionStatus::kAborted) return Status::Ok();
-  const Timestamp other = live.transaction->timestamp();
-  if (status != TransactionStatus::kCommitted && DEUT_STEP("R1.head_uncommitted")) {
-    *wait = wait_.MayWaitFor(*live.transaction);
-    if (*wait) return Status::Ok();
-    return Conflict(engine_, AbortReason::kWriteUncommitted, txn_.timestamp_, table, key, other);
+Status WritePath::ExamineHead(const KeyWrite& write, const Condition& condition, Installed* installed, Next* next) {
+  if (write.over_own()) return JudgeOwn(*write.live, write.key, condition, installed);
+  const Timestamp self = txn_.timestamp_;
+  if (write.live != nullptr) {
+    DEUT_POINT("write.head_seen");
+    const TransactionStatus status = write.live->transaction->status();
+    const Timestamp other = write.live->transaction->timestamp();
+    const bool uncommitted = status == TransactionStatus::kActive || status == TransactionStatus::kCommitting;
+    if (uncommitted && DEUT_STEP("R1.head_uncommitted")) {
+      if (wait_.MayWaitFor(*write.live->transaction)) {
+        *next = Next::kWait;
+        return Status::Ok();
+      }
+      return Conflict(engine_, AbortReason::kWriteUncommitted, self, write.table.id(), write.key, other);
+    }
+    if (status != TransactionStatus::kAborted && other > self && DEUT_STEP("R1.head_later")) {
+      return Conflict(engine_, AbortReason::kWriteLater, self, write.table.id(), write.key, other);
+    }
+    // R4: the transaction found decided may have withdrawn this version before that, after the chain was looked at.
+    if (write.live->dead() && DEUT_STEP("R4.live_again")) {
+      *next = Next::kExamineAgain;
+      return Status::Ok();
+    }
   }
-  if (other > txn_.timestamp_ && DEUT_STEP("R1.head_later")) {
-    return Conflict(engine_, AbortReason::kWriteLater, txn_.timestamp_, table, key, other);
+  // The record's half of step 5. The install is a compare-and-swap of the same 16 bytes, so no read comes in between
+  // unseen.
+  if (const Timestamp read = write.seen.last_read(); read > self && DEUT_STEP("R1.check_record")) {
+    return Conflict(engine_, AbortReason::kRecordReadLater, self, write.table.id(), write.key, read);
   }
   return Status::Ok();
 }
 
-Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone,
-                          std::string_view value, const Condition& condition, Installed* installed) {
-  TransactionRecord* const self = &txn_.Record();
-  const Timestamp timestamp = txn_.timestamp_;
-  std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
-  const size_t posted_before = self->posted.size();
-  const Range* const posted = PostFirst(table, key);  // step 1
-  // Step 5 follows each publication, even if the intent was posted before. A scan in between has passed this writer
-  // if the key was not published yet (R8).
-  bool check_range = DEUT_STEP("R1.check_each") || self->posted.size() > posted_before;
-  DEUT_POINT("write.posted");
+Status WritePath::JudgeOwn(const RecordVersion& own, std::string_view key, const Condition& condition,
+                           Installed* installed) const {
+  if (condition.precondition == Precondition::kNone) return Status::Ok();
+  installed->present = !own.tombstone;
+  if (condition.reads_value()) installed->value = own.value();
+  Status judged = CheckCondition(condition, key, *installed);
+  if (!judged.ok()) ShowFound(condition, key, judged, *installed);
+  return judged;
+}
 
-  WriteItem* item = nullptr;
-  if (!txn_.declared_.empty()) {
-    if (const auto it = txn_.declared_.find(std::pair(table.id().value, std::string(key)));
-        it != txn_.declared_.end()) {
-      item = it->second;
-      check_range = DEUT_OMITTED("R11.check_once");  // checked at the declaration
-    }
-  }
-  RecordVersion* version = nullptr;
-  RecordVersion* live = nullptr;
-  const auto refuse = [&](Status status) {
-    if (version != nullptr) RecordVersion::Destroy(version, engine_.domain);
-    return status;
-  };
-  RecordEntry* entry = nullptr;
-  for (bool done = false; !done;) {
-    entry = engine_.records.FindOrCreate(hash, table.id(), key);
-    HeadWord::Value seen = entry->word.Load();
-    while (!seen.dead()) {
-      live = LiveHead(seen.head);
-      const bool own = live != nullptr && live->transaction == self;
-      if (own) {
-        item = live->item;
-        if (condition.precondition != Precondition::kNone) {
-          installed->present = !live->tombstone;
-          if (condition.reads_value()) installed->value = live->value();
-          if (Status judged = CheckCondition(condition, key, *installed); !judged.ok()) {
-            ShowFound(condition, key, judged, *installed);
-            return refuse(std::move(judged));
-          }
-        }
-      } else if (item == nullptr) {
-        item = self->MakeWriteSet().Publish(table.id(), key, hash, &engine_.domain);  // step 2
-        DEUT_POINT("write.published");
-        seen = entry->word.Load();
-        continue;
-      }
-      if (live != nullptr && !own) {  // step 3
-        DEUT_POINT("write.head_seen");
-        bool wait = false;
-        if (Status examined = ExamineHead(*live, table.id(), key, &wait); !examined.ok())
-          return refuse(std::move(examined));
-        if (wait) {
-          guard.reset();
-          wait_.Wait();
-          guard.emplace(engine_.domain);
-          break;  // starts again from the head that the entry has now
-        }
-        // R4: the transaction found decided may have withdrawn this version before that, after the chain was looked
-        // at.
-        if (live->dead() && DEUT_STEP("R4.live_again")) continue;
-      }
-      // The record's half of step 5. The install is a compare-and-swap of the same 16 bytes, so no read comes in
-      // between unseen.
-      if (!own && seen.last_read() > timestamp && DEUT_STEP("R1.check_record")) {
-        return refuse(Conflict(engine_, AbortReason::kRecordReadLater, timestamp, table.id(), key, seen.last_read()));
-      }
-      if (version == nullptr) version = RecordVersion::Create(self, txn_.next_sequence_, tombstone, value);
-      version->item = item;
-      const bool over_copy = live != nullptr && live->of_dc();  // S7: the copy goes
-      version->older.store(over_copy ? nullptr : live, std::memory_order_relaxed);
-      const bool reads = condition.precondition != Precondition::kNone && DEUT_STEP("S10.insert_reads");
-      const Timestamp raise_to = reads ? timestamp : Timestamp{0};
-      if (InstallVersion(*entry, seen, version, raise_to, engine_.domain)) {
-        if (over_copy) engine_.read_cache->Replaced(*live);
-        done = true;
-        break;
-      }
-    }
-  }
-  DEUT_POINT("write.installed");
+bool WritePath::SwapHead(KeyWrite& write, const Condition& condition) {
+  RecordVersion* const live = write.live;
+  write.version->item = write.item;
+  const bool over_copy = live != nullptr && live->of_dc();  // S7: the copy goes
+  write.version->older.store(over_copy ? nullptr : live, std::memory_order_relaxed);
+  const bool reads = condition.precondition != Precondition::kNone && DEUT_STEP("S10.insert_reads");
+  const Timestamp raise_to = reads ? txn_.timestamp_ : Timestamp{0};
+  if (!InstallVersion(*write.entry, write.seen, write.version, raise_to, engine_.domain)) return false;
+  if (over_copy) engine_.read_cache->Replaced(*live);
+  return true;
+}
+
+bool WritePath::NoteInstalled(const KeyWrite& write, const Condition& condition, Installed* installed) {
   ++txn_.next_sequence_;
-  txn_.written_bytes_ += RedoLog::UpdateBytes(key, value);
-  CountPinned(version->bytes() + sizeof(RecordEntry) + key.size());
-  const bool own_before = live != nullptr && live->transaction == self;
-  RecordVersion* const replaced = item->version;
-  item->version = version;
-  item->entry = entry;
-  installed->version = version;
+  CountPinned(write.version->bytes() + sizeof(RecordEntry) + write.key.size());
+  const RecordVersion* const live = write.live;
+  const RecordVersion* const replaced = std::exchange(write.item->version, write.version);
+  write.item->entry = write.entry;
+  installed->version = write.version;
   if (live != nullptr) {
     installed->answered = true;
     installed->present = !live->tombstone;
     if (condition.reads_value() && live->paged_out) {
-      installed->in_log = LoggedAs(*live, table.id(), key);
+      installed->in_log = LoggedAs(*live, write.table.id(), write.key);
     } else if (condition.reads_value()) {
       installed->value = live->value();
     }
-    if (!own_before) txn_.DependOn(live->transaction->commit_lsn());
+    if (!write.over_own()) txn_.DependOn(live->transaction->commit_lsn());
   }
+  return replaced == nullptr && !write.over_own();
+}
+
+Status WritePath::Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone,
+                          std::string_view value, const Condition& condition, Installed* installed) {
+  KeyWrite write{.self = &txn_.Record(), .table = table, .key = key, .hash = hash};
+  std::optional<ReclamationDomain::Guard> guard(std::in_place, engine_.domain);
+  PostFirst(write);  // step 1
+  for (bool done = false; !done;) {
+    write.entry = engine_.records.FindOrCreate(hash, table.id(), key);
+    write.seen = write.entry->word.Load();
+    // The word of a sealed entry is dead. The next look at the table finds or makes another entry (R5).
+    while (!done && !write.seen.dead()) {
+      if (PublishKey(write)) continue;  // step 2
+      Next next = Next::kInstall;
+      if (Status lost = ExamineHead(write, condition, installed, &next); !lost.ok()) {  // step 3
+        if (write.version != nullptr) RecordVersion::Destroy(write.version, engine_.domain);
+        return lost;
+      }
+      if (next == Next::kExamineAgain) continue;
+      if (next == Next::kWait) {
+        guard.reset();
+        wait_.Wait();
+        guard.emplace(engine_.domain);
+        break;  // starts again from the head that the entry has now
+      }
+      if (write.version == nullptr) {
+        write.version = RecordVersion::Create(write.self, txn_.next_sequence_, tombstone, value);
+      }
+      done = SwapHead(write, condition);  // step 4
+    }
+  }
+  DEUT_POINT("write.installed");
+  txn_.written_bytes_ += RedoLog::UpdateBytes(key, value);
   // A key that was an own write already was checked then. A read of it since then meets the own version.
-  if (replaced != nullptr || own_before) return Status::Ok();
-  Status checked = CheckReads(table, check_range ? posted : nullptr, key, hash);  // steps 4 and 5
+  if (!NoteInstalled(write, condition, installed)) return Status::Ok();
+  Status checked = CheckReads(table, write.check_range ? write.posted : nullptr, key, hash);  // step 5
   DEUT_POINT("write.checked");
   if (DEUT_OMITTED("R1.post_first")) PostIntent(table, key);
   return checked;

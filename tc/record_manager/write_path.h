@@ -51,15 +51,34 @@ class WritePath {
     std::optional<LoggedPut> in_log;  // S9: the place of a paged-out value; `answered` is true all the same
   };
 
-  // R1 step 1: posts in the range that holds the key now.
-  Range& PostIntent(const TableState& table, std::string_view key);
-  // PostIntent at the beginning of an install; returns null if ranges take no part.
-  const Range* PostFirst(const TableState& table, std::string_view key);
-  // R1 step 3, for another transaction's version. *wait: the caller must wait without the guard, then examine again
-  // (R9).
-  Status ExamineHead(const RecordVersion& live, TableId table, std::string_view key, bool* wait);
+  struct KeyWrite;
+  // The step that follows an examination.
+  enum class Next : uint8_t {
+    kInstall,
+    kExamineAgain,
+    kWait,  // the caller must wait without the guard, then examine again (R9)
+  };
+
+  // Runs R1's five steps for one key.
   Status Install(TableState& table, std::string_view key, uint64_t hash, bool tombstone, std::string_view value,
                  const Condition& condition, Installed* installed);
+  // R1 step 1, if ranges take part. Also finds the key among the declared ones, which are published already.
+  void PostFirst(KeyWrite& write);
+  // Posts in the range that holds the key now.
+  Range& PostIntent(const TableState& table, std::string_view key);
+  // R1 step 2. Finds the newest live version, and publishes the key unless that was done before. If it returns true it
+  // has published the key, and the caller must call it again for the word that is there now.
+  bool PublishKey(KeyWrite& write);
+  // R1 step 3, and of step 5 the check of the record. Leaves *next alone if the version may be installed.
+  Status ExamineHead(const KeyWrite& write, const Condition& condition, Installed* installed, Next* next);
+  // Checks the condition against the transaction's own version.
+  Status JudgeOwn(const RecordVersion& own, std::string_view key, const Condition& condition,
+                  Installed* installed) const;
+  // R1 step 4. Returns false if the word has changed; `write` has the present one then.
+  bool SwapHead(KeyWrite& write, const Condition& condition);
+  // Counts the installed version and notes the record found below it. Returns whether the transaction had no version of
+  // the key before.
+  bool NoteInstalled(const KeyWrite& write, const Condition& condition, Installed* installed);
   // S9: charges the version, and what the transaction's lists have grown by.
   void CountPinned(uint64_t version_bytes);
   // P: returns the last_read of the range that holds the key now, after its publication. That is the range it was
