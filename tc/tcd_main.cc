@@ -33,7 +33,7 @@ DaemonOptions Defaults() {
 // The DC is in another process, perhaps on another host.
 TransactionComponentOptions ComponentDefaults() {
   TransactionComponentOptions options;
-  options.read_cache_bytes = uint64_t{256} << 20;
+  options.read_cache.bytes = uint64_t{256} << 20;
   // A batch costs several thread switches in both processes, whatever its size. No thread waits for it to be applied; it only delays the release of
   // memory. The time is less than Collector::Options::fold_after, so commits are collected without being folded before.
   options.dc_link.linger = milliseconds(4);

@@ -317,7 +317,7 @@ Result<std::unique_ptr<Backend>> DeutBackend::Open(const BackendOptions& options
   if (backend->embedded_) {
     target.embedded.data_dir = options.directory;
     // The cache is the memory for the data component's pages and for the transaction component's versions.
-    target.embedded.tc.version_budget_bytes = options.cache_bytes / 4;
+    target.embedded.tc.memory.version_budget_bytes = options.cache_bytes / 4;
     target.embedded.dc.records.memory_bytes = options.cache_bytes - options.cache_bytes / 4;
   }
   DEUT_ASSIGN_OR_RETURN(backend->target_, cli::Target::Open(target));

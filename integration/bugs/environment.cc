@@ -28,17 +28,17 @@ void DrawLog(Random& random, tc::RedoLogOptions* log) {
 
 void DrawTc(Random& random, tc::TransactionComponentOptions* tc) {
   DrawLog(random, &tc->log);
-  tc->log2_record_buckets = static_cast<uint32_t>(random.Between(1, 8));
+  tc->memory.log2_record_buckets = static_cast<uint32_t>(random.Between(1, 8));
   tc->max_transactions = 64;
-  tc->max_outcomes = 64;
-  tc->outcome_log_bytes = 64 << 10;
-  if (random.OneIn(3)) tc->version_budget_bytes = Power(random, 15, 20);
-  tc->fold_after = Micros(random, 0, 10000);
-  tc->fold_at_least = random.Between(1, 40);
-  tc->records_per_range = static_cast<uint32_t>(random.Between(2, 32));
-  tc->max_ranges = static_cast<uint32_t>(random.Between(1, 32));
-  tc->repartition_period = Micros(random, 2000, 50000);
-  if (random.OneIn(2)) tc->read_cache_bytes = Power(random, 9, 16);
+  tc->outcomes.max_outcomes = 64;
+  tc->outcomes.log_bytes = 64 << 10;
+  if (random.OneIn(3)) tc->memory.version_budget_bytes = Power(random, 15, 20);
+  tc->memory.fold_after = Micros(random, 0, 10000);
+  tc->memory.fold_at_least = random.Between(1, 40);
+  tc->ranges.records_per_range = static_cast<uint32_t>(random.Between(2, 32));
+  tc->ranges.max_ranges = static_cast<uint32_t>(random.Between(1, 32));
+  tc->ranges.period = Micros(random, 2000, 50000);
+  if (random.OneIn(2)) tc->read_cache.bytes = Power(random, 9, 16);
   tc::DcLinkOptions& link = tc->dc_link;
   link.dc_name = "the data component";
   link.batch_bytes = Power(random, 8, 14);
@@ -80,8 +80,8 @@ Environment DrawEnvironment(Layer layer, Random& random) {
   DrawDc(random, &environment.dc);
   if (!random.OneIn(3)) environment.padding = Power(random, 6, 10);
   // The load is one transaction, which must fit into the budget.
-  environment.tc.version_budget_bytes =
-      std::max<uint64_t>(environment.tc.version_budget_bytes, 64 * environment.padding);
+  environment.tc.memory.version_budget_bytes =
+      std::max<uint64_t>(environment.tc.memory.version_budget_bytes, 64 * environment.padding);
   environment.restart_one_in = random.Between(1, 8);
   environment.threads = static_cast<uint32_t>(random.Between(2, 8));
   environment.life = milliseconds(static_cast<int64_t>(random.Between(50, 250)));
@@ -129,8 +129,8 @@ Environment DrawEnvironment(Layer layer, Random& random) {
       break;
   }
   if (!random.OneIn(3)) {
-    environment.tc.random_ranges_seed = random.Next() | 1;
-    environment.tc.repartition_period = Micros(random, 50, 5000);
+    environment.tc.ranges.random_seed = random.Next() | 1;
+    environment.tc.ranges.period = Micros(random, 50, 5000);
   }
   return environment;
 }

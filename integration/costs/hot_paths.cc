@@ -30,7 +30,7 @@ DirectStoreOptions StoreOptions(const std::string& directory, tc::RangeControl c
   options.directory = directory;
   // This is not counted, and a counting program may not support io_uring.
   options.io = IoKind::kPosix;
-  options.tc.range_control = control;
+  options.tc.conflicts.range_control = control;
   return options;
 }
 

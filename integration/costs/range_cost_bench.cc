@@ -106,7 +106,7 @@ class Side {
     store.records = options.records;
     store.value_bytes = options.value_bytes;
     store.directory = directory;
-    store.tc.range_control = control;
+    store.tc.conflicts.range_control = control;
     return store;
   }
 

@@ -86,7 +86,7 @@ void Scans(benchmark::State& state) {
   const testing::TempDir directory;
   EmbeddedOptions options;
   options.data_dir = directory.path();
-  options.tc.fixed_ranges = static_cast<uint32_t>(state.range(2));
+  options.tc.ranges.fixed_ranges = static_cast<uint32_t>(state.range(2));
   options.tc.idle_timeout = seconds(3600);
   options.client.default_timeout = seconds(60);
   const std::unique_ptr<Embedded> store = Must(Embedded::Open(options));

@@ -38,7 +38,7 @@ class BulkBesideReadersTest : public ::testing::Test {
     EmbeddedOptions options;
     options.data_dir = "store";
     // This budget gives the record table few buckets: 2^18.
-    options.tc.version_budget_bytes = FromEnvironment("DEUT_BULK_BUDGET", uint64_t{64} << 20);
+    options.tc.memory.version_budget_bytes = FromEnvironment("DEUT_BULK_BUDGET", uint64_t{64} << 20);
     Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options, RealRuntime(), *storage_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     store_ = *std::move(opened);

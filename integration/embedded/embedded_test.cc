@@ -35,10 +35,10 @@ class EmbeddedTest : public ::testing::Test {
     options.data_dir = dir_.path();
     options.tc.log.segment_bytes = 16 << 20;
     options.tc.log.ring_bytes = 16 << 20;
-    options.tc.log2_record_buckets = 12;
-    options.tc.records_per_range = 20;
-    options.tc.repartition_period = milliseconds(20);
-    options.tc.read_cache_bytes = read_cache_bytes_;
+    options.tc.memory.log2_record_buckets = 12;
+    options.tc.ranges.records_per_range = 20;
+    options.tc.ranges.period = milliseconds(20);
+    options.tc.read_cache.bytes = read_cache_bytes_;
     Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     store_ = *std::move(opened);

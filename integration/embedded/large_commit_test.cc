@@ -94,7 +94,7 @@ TEST_F(LargeCommitTest, ACommitOfManySegmentsSucceedsAndOutlivesTheStore) {
 }
 
 TEST_F(LargeCommitTest, TheWriteThatPassesTheLimitIsRefusedForGood) {
-  options_.tc.max_transaction_bytes = 4 * kMiB;
+  options_.tc.memory.max_transaction_bytes = 4 * kMiB;
   ASSERT_NO_FATAL_FAILURE(Open());
   RetryReport report;
   const Status refused =

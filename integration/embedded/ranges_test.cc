@@ -25,9 +25,9 @@ class RangesTest : public ::testing::Test {
     options_.data_dir = dir_.path();
     options_.tc.log.segment_bytes = 16 << 20;
     options_.tc.log.ring_bytes = 16 << 20;
-    options_.tc.log2_record_buckets = 12;
-    options_.tc.records_per_range = kRecordsPerRange;
-    options_.tc.repartition_period = milliseconds(5);
+    options_.tc.memory.log2_record_buckets = 12;
+    options_.tc.ranges.records_per_range = kRecordsPerRange;
+    options_.tc.ranges.period = milliseconds(5);
     options_.dc.records.tree.leaf_page_bytes = 1024;
     options_.dc.records.tree.inner_page_bytes = 1024;
     // The DC subtracts deleted records from a table's count when it rewrites pages.
@@ -101,7 +101,7 @@ TEST_F(RangesTest, GrowWithTheTableAndShrinkWithIt) {
 // By its size alone, the table would get one range.
 TEST_F(RangesTest, MuchIsUpdatedInMoreRanges) {
   constexpr uint64_t kHot = 5000;
-  options_.tc.records_per_range = 2 * kHot;
+  options_.tc.ranges.records_per_range = 2 * kHot;
   Open();
   for (uint64_t i = 0; i < kHot; i += 200) Put(i, i + 200);
   Random random(1);

@@ -49,10 +49,10 @@ class Target {
     options.tc.log.block_bytes = 64 << 10;
     options.tc.log.chunk_bytes = 32 << 10;
     options.tc.log.space_reserve_bytes = 64 << 10;
-    options.tc.log2_record_buckets = 8;
+    options.tc.memory.log2_record_buckets = 8;
     options.tc.max_transactions = 16;
-    options.tc.records_per_range = 4;
-    options.tc.repartition_period = milliseconds(10);
+    options.tc.ranges.records_per_range = 4;
+    options.tc.ranges.period = milliseconds(10);
     auto store = Embedded::Open(options, runtime_, *storage_);
     DEUT_CHECK(store.ok());
     store_ = *std::move(store);

@@ -29,9 +29,9 @@ class WorkloadsTest : public ::testing::TestWithParam<std::string> {
     options.data_dir = folder_.path();
     options.tc.log.segment_bytes = 16 << 20;
     options.tc.log.ring_bytes = 16 << 20;
-    options.tc.log2_record_buckets = 8;
-    options.tc.records_per_range = 8;
-    options.tc.repartition_period = milliseconds(20);
+    options.tc.memory.log2_record_buckets = 8;
+    options.tc.ranges.records_per_range = 8;
+    options.tc.ranges.period = milliseconds(20);
     Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     store_ = *std::move(opened);

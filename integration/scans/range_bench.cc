@@ -123,11 +123,11 @@ class Bench {
     EmbeddedOptions options;
     options.data_dir = options_.directory.empty() ? temporary_.path() : options_.directory;
     if (of.change_every > Duration{0}) {
-      options.tc.random_ranges_seed = 1;
-      options.tc.repartition_period = of.change_every;
-      if (of.ranges != 0) options.tc.max_ranges = of.ranges;
+      options.tc.ranges.random_seed = 1;
+      options.tc.ranges.period = of.change_every;
+      if (of.ranges != 0) options.tc.ranges.max_ranges = of.ranges;
     } else {
-      options.tc.fixed_ranges = of.ranges;
+      options.tc.ranges.fixed_ranges = of.ranges;
     }
     auto opened = Embedded::Open(options);
     OrDie(opened.status(), "open");

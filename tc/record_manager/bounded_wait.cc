@@ -9,12 +9,12 @@
 namespace deut::tc {
 
 bool BoundedWait::MayWaitFor(TransactionRecord& other) {
-  if (engine_.conflict_wait == Duration{0}) return false;
+  if (engine_.conflicts.wait == Duration{0}) return false;
   if (other.timestamp() > self_ && DEUT_STEP("R9.later_only")) return false;
   const TransactionStatus status = other.status();
   if (status == TransactionStatus::kActive && DEUT_STEP("R9.committing_only")) return false;
   const MonotonicTime now = engine_.runtime.Now();
-  if (end_ == MonotonicTime{}) end_ = now + engine_.conflict_wait;
+  if (end_ == MonotonicTime{}) end_ = now + engine_.conflicts.wait;
   if (now >= end_) return false;
   // A transaction that is decided or gone by now needs no waiting, only another look.
   if (status == TransactionStatus::kCommitted || status == TransactionStatus::kAborted) return true;

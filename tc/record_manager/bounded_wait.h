@@ -5,7 +5,7 @@
 // Rules:
 // - A transaction waits only for one that is `committing`, never for an active one.
 // - Only a later timestamp waits for an earlier one, so waits form no cycle.
-// - All waits of an operation together are limited in time (Engine::conflict_wait).
+// - All waits of an operation together are limited in time (ConflictOptions::wait).
 // - A waiting thread holds no guard of the reclamation domain, because that would hold back reclamation.
 // - Only a thread of a session or of an embedding program waits, never one that serves RPC events. (Sessions have
 //   threads of their own.)

@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShortWaitTest,
 
 // An active transaction may stay active as long as its client likes.
 TEST_F(BoundedWaitTest, NobodyWaitsForAnActiveTransaction) {
-  f.engine->conflict_wait = milliseconds(3);
+  f.engine->conflicts.wait = milliseconds(3);
   TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin(), t40 = f.Begin();
   EXPECT_EQ(t10.Put("b", "1"), "ok");
   EXPECT_EQ(t20.Get("b"), "read-uncommitted");
@@ -168,7 +168,7 @@ TEST_F(BoundedWaitTest, NobodyWaitsForAnActiveTransaction) {
 
 // Waits go from later to earlier timestamps, so they form no cycle.
 TEST_F(BoundedWaitTest, NobodyWaitsForALaterTransaction) {
-  f.engine->conflict_wait = milliseconds(3);
+  f.engine->conflicts.wait = milliseconds(3);
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   ASSERT_EQ(t20.Put("b", "2"), "ok");
   const Committing committing(t20);
@@ -177,7 +177,7 @@ TEST_F(BoundedWaitTest, NobodyWaitsForALaterTransaction) {
 }
 
 TEST_F(BoundedWaitTest, NobodyWaitsWhereItIsSwitchedOff) {
-  f.engine->conflict_wait = Duration{0};
+  f.engine->conflicts.wait = Duration{0};
   TestTransaction t10 = f.Begin(), t20 = f.Begin();
   ASSERT_EQ(t10.Put("b", "1"), "ok");
   const Committing committing(t10);

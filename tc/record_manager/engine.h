@@ -90,9 +90,7 @@ struct Engine {
   OutcomeTable* outcomes = nullptr;  // null: names of transactions are not remembered
   ReadCache* read_cache = nullptr;   // null: answers of the DC are not kept
   SpilledRuns* spilled = nullptr;    // S9; null: nothing is spilled
-  RangePrecision range_precision = RangePrecision::kKeys;
-  Duration conflict_wait{0};  // R9; 0: transactions never wait for others
-  RangeControl range_control = RangeControl::kRanges;
+  ConflictOptions conflicts = {};
   ScanAheadBudget scan_ahead{256 << 20};
   // Open bulk scans of the DC. Each holds a thread there and a place on the connection. Scans without a permit ask
   // batch by batch.
@@ -105,7 +103,7 @@ struct Engine {
 
 // Every operation that needs ranges calls it. WRONG_STATE: the engine has no ranges.
 inline Status CheckRangeControl(const Engine& engine) {
-  if (engine.range_control == RangeControl::kRanges) [[likely]]
+  if (engine.conflicts.range_control == RangeControl::kRanges) [[likely]]
     return Status::Ok();
   return DEUT_ERROR(kWrongState, "this store was opened without range control: it has point operations only");
 }

@@ -88,9 +88,9 @@ EngineFixture::EngineFixture(EngineFixtureOptions options) {
                           .version_budget_bytes = options.version_budget_bytes,
                           .read_cache = read_cache.get(),
                           .spilled = spilled.get(),
-                          .range_precision = options.range_precision,
-                          .conflict_wait = options.conflict_wait,
-                          .range_control = options.range_control});
+                          .conflicts = {.range_precision = options.range_precision,
+                                        .range_control = options.range_control,
+                                        .wait = options.conflict_wait}});
   manager = std::make_unique<RecordManager>(*engine);
   if (Status loaded = catalogue->LoadFromDc({TableInfo{.id = kTable, .name = "t"}}); !loaded.ok()) {
     FailStop(loaded.ToString());

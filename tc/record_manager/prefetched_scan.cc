@@ -28,7 +28,7 @@ bool MayBegin(const TransactionOptions& options, absl::Span<const Operation> ope
 
 std::unique_ptr<PrefetchedScan> PrefetchedScan::TryBegin(Engine& engine, const TransactionOptions& options,
                                                          absl::Span<const Operation> operations) {
-  if (engine.range_control != RangeControl::kRanges || !MayBegin(options, operations)) return nullptr;
+  if (engine.conflicts.range_control != RangeControl::kRanges || !MayBegin(options, operations)) return nullptr;
   std::unique_ptr<PrefetchedScan> begun(new PrefetchedScan(engine));
   if (!begun->permit_.TryAcquire(engine.prefetched_scans)) return nullptr;
   auto txn = std::make_unique<Transaction>();

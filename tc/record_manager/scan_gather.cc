@@ -175,7 +175,7 @@ Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::str
 }
 
 void ScanGather::FindPending(TransactionRecord& writer, TableId table, const Stretch& stretch) {
-  if (engine_.range_precision == RangePrecision::kRanges) {
+  if (engine_.conflicts.range_precision == RangePrecision::kRanges) {
     pending_ = Pending{.writer = &writer, .at_once = true};
     return;
   }

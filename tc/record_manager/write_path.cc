@@ -47,7 +47,7 @@ struct WritePath::KeyWrite {
 
 void WritePath::PostFirst(KeyWrite& write) {
   const size_t posted_before = write.self->posted.size();
-  if (engine_.range_control != RangeControl::kNone) {
+  if (engine_.conflicts.range_control != RangeControl::kNone) {
     const RangeMap& map = write.table.map();
     write.posted = DEUT_STEP("R1.post_first") ? &PostIntent(write.table, write.key) : &map.at(map.IndexOf(write.key));
   }
@@ -118,7 +118,8 @@ Status WritePath::Declare(TableId table_id, std::string_view key) {
   const auto [declared, is_new] = txn_.declared_.try_emplace(std::pair(table_id.value, std::string(key)), nullptr);
   if (!is_new) return Status::Ok();
   ReclamationDomain::Guard guard(engine_.domain);
-  const Range* const posted = engine_.range_control == RangeControl::kNone ? nullptr : &PostIntent(*table, key);
+  const Range* const posted =
+      engine_.conflicts.range_control == RangeControl::kNone ? nullptr : &PostIntent(*table, key);
   declared->second = txn_.Record().MakeWriteSet().Publish(table_id, key, hash, &engine_.domain);
   if (posted != nullptr) {
     const Timestamp range_read = RangeRead(*table, *posted, key);

@@ -40,11 +40,11 @@ class OverBudgetTest : public ::testing::Test {
     options.log.max_record_bytes = 1 << 20;
     options.log.space_reserve_bytes = 256 << 10;
     options.log.chunk_bytes = 256 << 10;
-    options.outcome_log_bytes = 0;
-    options.version_budget_bytes = kBudget;
-    options.over_budget = policy;
+    options.outcomes.log_bytes = 0;
+    options.memory.version_budget_bytes = kBudget;
+    options.memory.over_budget = policy;
     options.dc_link.redo_start_period = milliseconds(10);
-    options.spill_slow_after = spill_slow_after_;
+    options.spill.slow_after = spill_slow_after_;
     Result<std::unique_ptr<TransactionComponent>> opened =
         TransactionComponent::Open(options, RealRuntime(), *storage_, dc_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();

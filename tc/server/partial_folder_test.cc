@@ -123,8 +123,8 @@ class World {
     options.log.chunk_bytes = 16 << 10;
     options.log.space_reserve_bytes = 64 << 10;
     options.log.timestamp_block = 10'000;
-    options.log2_record_buckets = 8;
-    options.outcome_log_bytes = keep_bytes_;
+    options.memory.log2_record_buckets = 8;
+    options.outcomes.log_bytes = keep_bytes_;
     options.dc_link.redo_start_period = milliseconds(5);
     options.dc_link.redo_start_bytes = 16 << 10;
     options.on_refused = [](const Status&) {};

@@ -21,7 +21,7 @@ constexpr size_t kSampledKeysPerPart = 16, kMinSampledKeys = 64;
 
 }  // namespace
 
-Repartitioner::Repartitioner(Options options, Engine& engine, DcLink& dc)
+Repartitioner::Repartitioner(const RangeOptions& options, Engine& engine, DcLink& dc)
     : options_(options), engine_(engine), dc_(dc), random_(options.random_seed) {}
 
 Repartitioner::~Repartitioner() { Stop(); }

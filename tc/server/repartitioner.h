@@ -25,23 +25,14 @@
 #include "tc/dc_link/dc_link.h"
 #include "tc/record_manager/engine.h"
 #include "tc/server/range_loads.h"
+#include "tc/server/range_options.h"
 #include "tc/server/range_plan.h"
 
 namespace deut::tc {
 
 class Repartitioner {
  public:
-  struct Options {
-    uint32_t records_per_range = 2000;
-    uint32_t max_ranges = 8192;
-    uint32_t fixed_ranges = 0;
-    // For tests. If not 0, all tables are cut at random, from this seed, in every period in which a transaction has
-    // begun.
-    uint64_t random_seed = 0;
-    Duration period = milliseconds(500);
-  };
-
-  Repartitioner(Options options, Engine& engine, DcLink& dc);
+  Repartitioner(const RangeOptions& options, Engine& engine, DcLink& dc);
   ~Repartitioner();
 
   void Start();
@@ -72,7 +63,7 @@ class Repartitioner {
   std::vector<std::string> CutsAfter(const TableState& table, const RangeLoads& loads, const RangePlan& plan) const;
   void Recut(TableState& table, const std::vector<std::string>& cuts);
 
-  const Options options_;
+  const RangeOptions options_;
   Engine& engine_;
   DcLink& dc_;
   Random random_;

@@ -3,7 +3,7 @@
 #define TC_SERVER_TC_FLAGS_H_
 
 #include "common/config/flags.h"
-#include "tc/server/transaction_component.h"
+#include "tc/server/transaction_component_options.h"
 
 namespace deut::tc {
 

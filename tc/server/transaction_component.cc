@@ -71,9 +71,9 @@ constexpr FolderOwner kTcFolder = {FolderKind::kTransactionComponent, [](std::st
 constexpr uint64_t kBudgetBytesPerBucket = 256;
 
 uint32_t LogBuckets(const TransactionComponentOptions& options) {
-  if (options.log2_record_buckets != 0) return options.log2_record_buckets;
+  if (options.memory.log2_record_buckets != 0) return options.memory.log2_record_buckets;
   return static_cast<uint32_t>(
-      std::clamp(std::bit_width(options.version_budget_bytes / kBudgetBytesPerBucket) - 1, 8, 26));
+      std::clamp(std::bit_width(options.memory.version_budget_bytes / kBudgetBytesPerBucket) - 1, 8, 26));
 }
 
 // A spilled run begins with at least this many updates, which is about a hundredth of what the budget holds.
@@ -130,7 +130,7 @@ struct TransactionComponent::Parts {
         const RecoveredLog& recovered)
       : options(std::move(o)),
         runtime(r),
-        spill_disk(r, storage, {.slow_after = options.spill_slow_after, .stuck_after = Duration(0)}),
+        spill_disk(r, storage, {.slow_after = options.spill.slow_after, .stuck_after = Duration(0)}),
         log(std::move(opened)),
         active(ActiveOptions(options, recovered, *log), r),
         link(r, dc, *log, recovered, active, active,
@@ -139,12 +139,12 @@ struct TransactionComponent::Parts {
                  [this](const Status& s) { Refuse(s); })),
         reader(link),
         records(domain, LogBuckets(options), recovered.first_timestamp),
-        read_cache(options.read_cache_bytes, options.cache_written, domain, records),
-        spilled(options.spill_directory, r, spill_disk, domain),
+        read_cache(options.read_cache.bytes, options.read_cache.written, domain, records),
+        spilled(options.spill.directory, r, spill_disk, domain),
         catalogue(r, domain, options.max_tables),
         collector(CollectorOptions(), r, domain, records),
-        outcomes({.max_outcomes = options.max_outcomes,
-                  .window = options.outcome_window,
+        outcomes({.max_outcomes = options.outcomes.max_outcomes,
+                  .window = options.outcomes.window,
                   .first_timestamp = recovered.first_timestamp},
                  r, domain),
         engine{.runtime = r,
@@ -155,21 +155,14 @@ struct TransactionComponent::Parts {
                .collector = collector,
                .log = *log,
                .dc = reader,
-               .version_budget_bytes = options.version_budget_bytes,
-               .max_transaction_bytes = options.max_transaction_bytes,
+               .version_budget_bytes = options.memory.version_budget_bytes,
+               .max_transaction_bytes = options.memory.max_transaction_bytes,
                .outcomes = &outcomes,
-               .read_cache = options.read_cache_bytes == 0 ? nullptr : &read_cache,
+               .read_cache = options.read_cache.bytes == 0 ? nullptr : &read_cache,
                .spilled = &spilled,
-               .range_precision = options.range_precision,
-               .conflict_wait = options.conflict_wait,
-               .range_control = options.range_control},
+               .conflicts = options.conflicts},
         record_manager(engine),
-        repartitioner({.records_per_range = options.records_per_range,
-                       .max_ranges = options.max_ranges,
-                       .fixed_ranges = options.fixed_ranges,
-                       .random_seed = options.random_ranges_seed,
-                       .period = options.repartition_period},
-                      engine, link),
+        repartitioner(options.ranges, engine, link),
         eviction(engine,
                  [this] {
                    const DcLinkStatus dc = link.status();
@@ -177,7 +170,7 @@ struct TransactionComponent::Parts {
                  }),
         registry(r, options.idle_timeout),
         state_mutex(r) {
-    if (options.over_budget == OverBudgetPolicy::kAbortReader)
+    if (options.memory.over_budget == OverBudgetPolicy::kAbortReader)
       registry.SetEvictionSource([this] { return eviction.Next(); });
     outcomes.Recover(recovered);
     log->set_before_trim([this](Lsn cut) { return outcomes.ForgetBelow(cut); });
@@ -188,7 +181,7 @@ struct TransactionComponent::Parts {
     collecting.applied = [this] { return link.applied(); };
     collecting.low_water = [this] { return active.AdvanceNow(); };
     collecting.readers = [this] { return active.RoundForReaders(); };
-    if (options.range_control == RangeControl::kRanges) {
+    if (options.conflicts.range_control == RangeControl::kRanges) {
       collecting.runs = [this](TableId table) -> CommittedRuns& { return catalogue.FindAlsoDropped(table)->runs(); };
     }
     collecting.free_tables = [this](Collector::Access& access) {
@@ -197,16 +190,16 @@ struct TransactionComponent::Parts {
                                     .draw = [this] { return active.DrawUnused(runtime.Now()); }},
                                    access);
     };
-    if (options.read_cache_bytes != 0) collecting.read_cache = &read_cache;
+    if (options.read_cache.bytes != 0) collecting.read_cache = &read_cache;
     collecting.value_evictor.excess = [this] { return PinnedExcess(engine); };
     collecting.value_evictor.durable = [this] { return log->durable(); };
     collecting.spiller = {.runs = &spilled,
                           .excess = [this] { return SpillExcess(engine); },
                           .durable = [this] { return log->durable(); },
                           .oldest_first_record = [this] { return active.OldestFirstRecord(); },
-                          .at_least = MinSpilledUpdates(options.version_budget_bytes)};
-    collecting.fold_after = options.fold_after;
-    collecting.fold_at_least = options.fold_at_least;
+                          .at_least = MinSpilledUpdates(options.memory.version_budget_bytes)};
+    collecting.fold_after = options.memory.fold_after;
+    collecting.fold_at_least = options.memory.fold_at_least;
     collecting.released = [this](uint64_t bytes) {
       engine.counters.pinned_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     };
@@ -341,24 +334,25 @@ struct TransactionComponent::Parts {
 Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(TransactionComponentOptions options,
                                                                          Runtime& runtime, Storage& storage,
                                                                          DataComponent& dc) {
-  if (options.log2_record_buckets > 30) {
-    return DEUT_ERROR(kInvalidArgument, "log2_record_buckets is at most 30; it is ", options.log2_record_buckets);
+  if (options.memory.log2_record_buckets > 30) {
+    return DEUT_ERROR(kInvalidArgument, "log2_record_buckets is at most 30; it is ",
+                      options.memory.log2_record_buckets);
   }
-  options.log.max_outcomes = options.max_outcomes;
-  options.log.keep_time = options.outcome_window;
-  options.log.read_back_bytes =
-      std::clamp<uint64_t>(options.version_budget_bytes / kReadBackDivisor, kMinReadBackBytes, kMaxReadBackBytes);
-  options.log.keep_bytes = options.outcome_log_bytes;
-  if (options.spill_directory.empty()) options.spill_directory = Concat(options.log.directory, "/spill");
+  options.log.max_outcomes = options.outcomes.max_outcomes;
+  options.log.keep_time = options.outcomes.window;
+  options.log.read_back_bytes = std::clamp<uint64_t>(options.memory.version_budget_bytes / kReadBackDivisor,
+                                                     kMinReadBackBytes, kMaxReadBackBytes);
+  options.log.keep_bytes = options.outcomes.log_bytes;
+  if (options.spill.directory.empty()) options.spill.directory = Concat(options.log.directory, "/spill");
   // The TC writes nothing to a folder of another component. In its own folders it writes and removes nothing but locks before the DC has accepted it
   // (Parts::BeginLog). So a refusal leaves all files on which it is based. A refused start also removes the lock files that it has made. All it may
   // leave behind is the empty folder of the log.
   DEUT_RETURN_IF_ERROR(CheckFolder(storage, options.log.directory, kTcFolder));
-  DEUT_RETURN_IF_ERROR(SpilledRuns::CheckFolder(storage, options.spill_directory));
+  DEUT_RETURN_IF_ERROR(SpilledRuns::CheckFolder(storage, options.spill.directory));
   RecoveredLog recovered;
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Recover(options.log, runtime, storage, &recovered));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> spill_lock,
-                        SpilledRuns::LockFolder(storage, options.spill_directory));
+                        SpilledRuns::LockFolder(storage, options.spill.directory));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
   p->spilled.AdoptLock(std::move(spill_lock));

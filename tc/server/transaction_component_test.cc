@@ -71,10 +71,10 @@ class TransactionComponentTest : public ::testing::Test {
     options.log.max_record_bytes = 1 << 20;
     options.log.space_reserve_bytes = 256 << 10;
     options.log.chunk_bytes = 256 << 10;
-    options.log2_record_buckets = 8;
-    options.repartition_period = milliseconds(5);
-    options.records_per_range = 50;
-    options.outcome_log_bytes = 8 << 20;
+    options.memory.log2_record_buckets = 8;
+    options.ranges.period = milliseconds(5);
+    options.ranges.records_per_range = 50;
+    options.outcomes.log_bytes = 8 << 20;
     options.dc_link.redo_start_period = milliseconds(10);
     options.on_refused = [this](const Status&) { refused_.fetch_add(1); };
     return options;
@@ -376,8 +376,8 @@ TEST_F(TransactionComponentTest, TheRecordTableBeginsAsLargeAsTheBudgetAsksFor) 
   tc_->Stop();
   tc_.reset();
   TransactionComponentOptions options = Options();
-  options.log2_record_buckets = 0;
-  options.version_budget_bytes = 100 << 20;  // a bucket for 256 bytes, as a power of two
+  options.memory.log2_record_buckets = 0;
+  options.memory.version_budget_bytes = 100 << 20;  // a bucket for 256 bytes, as a power of two
   Result<std::unique_ptr<TransactionComponent>> opened = TransactionComponent::Open(options, runtime_, *storage_, dc_);
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
   tc_ = *std::move(opened);
@@ -501,7 +501,7 @@ TEST_F(TransactionComponentTest, OneThatCannotStartTouchesNothingSpilled) {
   };
   spill("/of_another");
   TransactionComponentOptions options = Options();
-  options.spill_directory = "/of_another";
+  options.spill.directory = "/of_another";
   EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kUnavailable)
       << "the log's directory is taken";
   EXPECT_THAT(*storage_->List("/of_another"), ::testing::ElementsAre("spill-7"));
@@ -530,7 +530,7 @@ TEST_F(TransactionComponentTest, AFreshFolderIsLeftEmptyByATcThatItsDcRefuses) {
   for (const std::string folder : {"/empty", "/made"}) {
     TransactionComponentOptions options = Options();
     options.log.directory = folder;
-    options.spill_directory = folder + "-spill";
+    options.spill.directory = folder + "-spill";
     for (int start = 0; start < 12; ++start) {
       auto refused = TransactionComponent::Open(options, runtime_, *storage_, dc_);
       ASSERT_TRUE(refused.ok()) << refused.status().ToString();
@@ -588,10 +588,10 @@ TEST_F(TransactionComponentTest, AFolderOfAnotherComponentIsRefusedAndNotTouched
     const auto before = contents();
     for (int start = 0; start < 12; ++start) {
       options.log.directory = directory;
-      options.spill_directory = "/spill_of_mine";
+      options.spill.directory = "/spill_of_mine";
       EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kWrongState);
       options.log.directory = "/log_of_mine";
-      options.spill_directory = directory;
+      options.spill.directory = directory;
       EXPECT_EQ(TransactionComponent::Open(options, runtime_, *storage_, dc_).status(), ErrorCode::kWrongState);
       EXPECT_TRUE(contents() == before);
       EXPECT_FALSE(*storage_->Exists("/log_of_mine")) << "nothing is made before all folders are known to be its own";
