@@ -14,7 +14,7 @@ class PumpedDc::Scan final : public ScanStream {
       : dc_(dc), spec_(std::move(spec)), reads_ahead_(reads_ahead), left_(spec_.range) {}
   ~Scan() override {
     MutexLock lock(dc_.mutex_);
-    --dc_.open_scans_;
+    --dc_.seen_.open_scans;
   }
 
   Status Grant(std::string_view bound, uint64_t bytes) override {
@@ -22,8 +22,8 @@ class PumpedDc::Scan final : public ScanStream {
     DEUT_RETURN_IF_ERROR(FailLocked());
     bound_ = bound;
     credit_ += bytes;
-    dc_.granted_bytes_ += bytes;
-    dc_.granted_bound_ = bound_;
+    dc_.seen_.granted_bytes += bytes;
+    dc_.seen_.granted_bound = bound_;
     while (reads_ahead_ && MayReadLocked()) ReadLocked();
     return Status::Ok();
   }
@@ -44,9 +44,9 @@ class PumpedDc::Scan final : public ScanStream {
  private:
   bool ascending() const { return spec_.direction == Direction::kAscending; }
   Status FailLocked() DEUT_REQUIRES(dc_.mutex_) {
-    if (dc_.scan_errors_ == 0) return Status::Ok();
-    --dc_.scan_errors_;
-    return dc_.scan_error_;
+    if (dc_.behaviour_.scan_errors == 0) return Status::Ok();
+    --dc_.behaviour_.scan_errors;
+    return dc_.behaviour_.scan_error;
   }
   bool MayReadLocked() const DEUT_REQUIRES(dc_.mutex_) {
     if (complete_ || credit_ == 0 || !error_.ok()) return false;
@@ -182,7 +182,7 @@ void PumpedDc::TrimLog() {
 
 void PumpedDc::set_error(const Status& error) {
   MutexLock lock(mutex_);
-  error_ = error;
+  behaviour_.error = error;
 }
 
 void PumpedDc::SetTimestamp(TableId table, const std::string& key, Timestamp timestamp) {
@@ -192,58 +192,58 @@ void PumpedDc::SetTimestamp(TableId table, const std::string& key, Timestamp tim
 
 void PumpedDc::set_has_space(bool has_space) {
   MutexLock lock(mutex_);
-  has_space_ = has_space;
+  behaviour_.has_space = has_space;
 }
 
 void PumpedDc::LoseAsked(bool lose) {
   MutexLock lock(mutex_);
-  loses_asked_ = lose;
+  behaviour_.loses_asked = lose;
 }
 
 void PumpedDc::set_scan_records(uint32_t records) {
   MutexLock lock(mutex_);
-  scan_records_ = records;
+  behaviour_.scan_records = records;
 }
 
 void PumpedDc::AlterScans(std::function<void(DataRequest*)> alter) {
   MutexLock lock(mutex_);
-  alter_scans_ = std::move(alter);
+  behaviour_.alter_scans = std::move(alter);
 }
 
 void PumpedDc::set_reads_ahead(bool reads_ahead) {
   MutexLock lock(mutex_);
-  reads_ahead_ = reads_ahead;
+  behaviour_.reads_ahead = reads_ahead;
 }
 
 void PumpedDc::FailScans(const Status& error, uint64_t times) {
   MutexLock lock(mutex_);
-  scan_error_ = error;
-  scan_errors_ = times;
+  behaviour_.scan_error = error;
+  behaviour_.scan_errors = times;
 }
 
 uint64_t PumpedDc::open_scans() {
   MutexLock lock(mutex_);
-  return open_scans_;
+  return seen_.open_scans;
 }
 
 uint64_t PumpedDc::scans_opened() {
   MutexLock lock(mutex_);
-  return scans_opened_;
+  return seen_.scans_opened;
 }
 
 uint64_t PumpedDc::granted_bytes() {
   MutexLock lock(mutex_);
-  return granted_bytes_;
+  return seen_.granted_bytes;
 }
 
 std::string PumpedDc::granted_bound() {
   MutexLock lock(mutex_);
-  return granted_bound_;
+  return seen_.granted_bound;
 }
 
 uint64_t PumpedDc::requests() {
   MutexLock lock(mutex_);
-  return requests_;
+  return seen_.requests;
 }
 
 size_t PumpedDc::records() {
@@ -253,10 +253,10 @@ size_t PumpedDc::records() {
 
 Status PumpedDc::Read(absl::Span<DataRequest* const> requests, Deadline) {
   MutexLock lock(mutex_);
-  if (!error_.ok()) return error_;
+  if (!behaviour_.error.ok()) return behaviour_.error;
   if (applied_ < ever_applied_) PumpLocked(UINT64_MAX, ever_applied_);
   for (DataRequest* request : requests) {
-    ++requests_;
+    ++seen_.requests;
     AnswerLocked(request);
   }
   return Status::Ok();
@@ -264,7 +264,7 @@ Status PumpedDc::Read(absl::Span<DataRequest* const> requests, Deadline) {
 
 void PumpedDc::CollectReads(absl::Span<DataRequest* const> requests, Deadline) {
   MutexLock lock(mutex_);
-  if (!loses_asked_) return;
+  if (!behaviour_.loses_asked) return;
   for (DataRequest* const request : requests) request->status = DEUT_ERROR(kDeadlineExceeded, "not in time");
 }
 
@@ -279,7 +279,7 @@ void PumpedDc::AnswerLocked(DataRequest* request) {
   request->status = Status::Ok();
   if (request->kind == DataRequest::Kind::kScan) {
     ScanLocked(request);
-    if (alter_scans_) alter_scans_(request);
+    if (behaviour_.alter_scans) behaviour_.alter_scans(request);
     return;
   }
   const auto found = records_.find(Key(request->table.value, std::string(request->key)));
@@ -293,7 +293,7 @@ void PumpedDc::ScanLocked(DataRequest* request) {
   auto end = request->high.empty() ? records_.lower_bound(Key(table + 1, ""))
                                    : records_.lower_bound(Key(table, std::string(request->high)));
   uint64_t limit = request->limit_records == 0 ? UINT64_MAX : request->limit_records;
-  if (scan_records_ != 0) limit = std::min<uint64_t>(limit, scan_records_);
+  if (behaviour_.scan_records != 0) limit = std::min<uint64_t>(limit, behaviour_.scan_records);
   if (!request->high.empty() && request->low >= request->high) end = begin;
   while (begin != end) {
     const auto at = ascending ? begin : std::prev(end);
@@ -314,16 +314,16 @@ void PumpedDc::ScanLocked(DataRequest* request) {
 
 void PumpedDc::set_refuses_scans(bool refuses_scans) {
   MutexLock lock(mutex_);
-  refuses_scans_ = refuses_scans;
+  behaviour_.refuses_scans = refuses_scans;
 }
 
 Result<std::unique_ptr<ScanStream>> PumpedDc::OpenScan(const ScanSpec& spec, Deadline) {
   MutexLock lock(mutex_);
-  if (!error_.ok()) return error_;
-  if (refuses_scans_) return DEUT_ERROR(kResourceExhausted, "no thread is left for a scan");
-  ++open_scans_;
-  ++scans_opened_;
-  return std::unique_ptr<ScanStream>(std::make_unique<Scan>(*this, spec, reads_ahead_));
+  if (!behaviour_.error.ok()) return behaviour_.error;
+  if (behaviour_.refuses_scans) return DEUT_ERROR(kResourceExhausted, "no thread is left for a scan");
+  ++seen_.open_scans;
+  ++seen_.scans_opened;
+  return std::unique_ptr<ScanStream>(std::make_unique<Scan>(*this, spec, behaviour_.reads_ahead));
 }
 
 Position PumpedDc::applied() const {
@@ -333,7 +333,7 @@ Position PumpedDc::applied() const {
 
 bool PumpedDc::HasSpace(uint64_t) const {
   MutexLock lock(mutex_);
-  return has_space_;
+  return behaviour_.has_space;
 }
 
 }  // namespace deut::tc

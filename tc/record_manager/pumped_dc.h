@@ -80,6 +80,26 @@ class PumpedDc final : public DcReader {
   };
   using Key = std::pair<uint32_t, std::string>;
   class Scan;
+  // The behaviour that the test has asked for.
+  struct Behaviour {
+    Status error;  // of every request
+    bool has_space = true;
+    bool loses_asked = false;
+    uint32_t scan_records = 0;
+    std::function<void(DataRequest*)> alter_scans;
+    bool reads_ahead = true;
+    bool refuses_scans = false;
+    Status scan_error;  // of the next scan_errors calls of bulk scans
+    uint64_t scan_errors = 0;
+  };
+  // Counts of its requests, and the last grant.
+  struct Seen {
+    uint64_t requests = 0;
+    uint64_t open_scans = 0;
+    uint64_t scans_opened = 0;
+    uint64_t granted_bytes = 0;
+    std::string granted_bound;
+  };
 
   uint64_t PumpLocked(uint64_t commits, Position at_least) DEUT_REQUIRES(mutex_);
   void ApplyLocked(const LogRecord& record, const UpdateList& updates) DEUT_REQUIRES(mutex_);
@@ -98,20 +118,8 @@ class PumpedDc final : public DcReader {
   std::set<uint32_t> dropped_ DEUT_GUARDED_BY(mutex_);
   Position applied_ DEUT_GUARDED_BY(mutex_);
   Position ever_applied_ DEUT_GUARDED_BY(mutex_);
-  Status error_ DEUT_GUARDED_BY(mutex_);
-  bool has_space_ DEUT_GUARDED_BY(mutex_) = true;
-  uint32_t scan_records_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::function<void(DataRequest*)> alter_scans_ DEUT_GUARDED_BY(mutex_);
-  bool loses_asked_ DEUT_GUARDED_BY(mutex_) = false;
-  uint64_t requests_ DEUT_GUARDED_BY(mutex_) = 0;
-  bool reads_ahead_ DEUT_GUARDED_BY(mutex_) = true;
-  Status scan_error_ DEUT_GUARDED_BY(mutex_);
-  uint64_t scan_errors_ DEUT_GUARDED_BY(mutex_) = 0;
-  bool refuses_scans_ DEUT_GUARDED_BY(mutex_) = false;
-  uint64_t open_scans_ DEUT_GUARDED_BY(mutex_) = 0;
-  uint64_t scans_opened_ DEUT_GUARDED_BY(mutex_) = 0;
-  uint64_t granted_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::string granted_bound_ DEUT_GUARDED_BY(mutex_);
+  Behaviour behaviour_ DEUT_GUARDED_BY(mutex_);
+  Seen seen_ DEUT_GUARDED_BY(mutex_);
 };
 
 }  // namespace deut::tc
