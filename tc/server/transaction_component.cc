@@ -9,8 +9,6 @@
 #include "common/io/folder_owner.h"
 #include "common/io/watched_storage.h"
 #include "common/observe/log.h"
-#include "common/sync/event.h"
-#include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
 #include "tc/catalogue/catalogue.h"
 #include "tc/dc_link/dc_link.h"
@@ -23,6 +21,7 @@
 #include "tc/redo_log/block_format.h"
 #include "tc/server/reader_eviction.h"
 #include "tc/server/repartitioner.h"
+#include "tc/server/serving_state.h"
 #include "tc/server/session.h"
 #include "tc/server/session_registry.h"
 #include "tc/server/status_report.h"
@@ -81,6 +80,25 @@ size_t MinSpilledUpdates(uint64_t budget_bytes) {
   return std::clamp<size_t>(budget_bytes >> 13, 64, Spiller::kPerRound);
 }
 
+// The versions that the TC holds, in memory and in spilled files. The members are in the order of dependence, and are
+// destroyed in reverse.
+struct VersionStore {
+  VersionStore(const TransactionComponentOptions& options, Runtime& runtime, Storage& storage, Timestamp first)
+      : spill_disk(runtime, storage, {.slow_after = options.spill.slow_after, .stuck_after = Duration(0)}),
+        records(domain, LogBuckets(options), first),
+        read_cache(options.read_cache.bytes, options.read_cache.written, domain, records),
+        spilled(options.spill.directory, runtime, spill_disk, domain) {}
+
+  // S9: the collector waits for spilled files, so an operation that hangs there is logged. It does not end the
+  // process, because the log has everything that these files have. (Declared before the domain, which releases the
+  // last of them.)
+  WatchedStorage spill_disk;
+  ReclamationDomain domain;
+  RecordTable records;
+  ReadCache read_cache;
+  SpilledRuns spilled;
+};
+
 class LinkReader final : public DcReader {
  public:
   explicit LinkReader(DcLink& link) : link_(link) {}
@@ -130,27 +148,26 @@ struct TransactionComponent::Parts {
         const RecoveredLog& recovered)
       : options(std::move(o)),
         runtime(r),
-        spill_disk(r, storage, {.slow_after = options.spill.slow_after, .stuck_after = Duration(0)}),
+        state(
+            r, [this] { return link.status().state; }, options.on_refused),
+        store(options, r, storage, recovered.first_timestamp),
         log(std::move(opened)),
         active(ActiveOptions(options, recovered, *log), r),
         link(r, dc, *log, recovered, active, active,
              LinkOptions(
                  options.dc_link, [this, &storage] { return BeginLog(storage); },
-                 [this](const Status& s) { Refuse(s); })),
+                 [this](const Status& s) { state.Refuse(s); })),
         reader(link),
-        records(domain, LogBuckets(options), recovered.first_timestamp),
-        read_cache(options.read_cache.bytes, options.read_cache.written, domain, records),
-        spilled(options.spill.directory, r, spill_disk, domain),
-        catalogue(r, domain, options.max_tables),
-        collector(CollectorOptions(), r, domain, records),
+        catalogue(r, store.domain, options.max_tables),
+        collector(CollectorOptions(), r, store.domain, store.records),
         outcomes({.max_outcomes = options.outcomes.max_outcomes,
                   .window = options.outcomes.window,
                   .first_timestamp = recovered.first_timestamp},
-                 r, domain),
+                 r, store.domain),
         engine{.runtime = r,
-               .domain = domain,
+               .domain = store.domain,
                .active = active,
-               .records = records,
+               .records = store.records,
                .catalogue = catalogue,
                .collector = collector,
                .log = *log,
@@ -158,8 +175,8 @@ struct TransactionComponent::Parts {
                .version_budget_bytes = options.memory.version_budget_bytes,
                .max_transaction_bytes = options.memory.max_transaction_bytes,
                .outcomes = &outcomes,
-               .read_cache = options.read_cache.bytes == 0 ? nullptr : &read_cache,
-               .spilled = &spilled,
+               .read_cache = options.read_cache.bytes == 0 ? nullptr : &store.read_cache,
+               .spilled = &store.spilled,
                .conflicts = options.conflicts},
         record_manager(engine),
         repartitioner(options.ranges, engine, link),
@@ -168,8 +185,7 @@ struct TransactionComponent::Parts {
                    const DcLinkStatus dc = link.status();
                    return dc.gate_open && dc.shipping && dc.in_flight_bytes == 0;
                  }),
-        registry(r, options.idle_timeout),
-        state_mutex(r) {
+        registry(r, options.idle_timeout) {
     if (options.memory.over_budget == OverBudgetPolicy::kAbortReader)
       registry.SetEvictionSource([this] { return eviction.Next(); });
     outcomes.Recover(recovered);
@@ -190,10 +206,10 @@ struct TransactionComponent::Parts {
                                     .draw = [this] { return active.DrawUnused(runtime.Now()); }},
                                    access);
     };
-    if (options.read_cache.bytes != 0) collecting.read_cache = &read_cache;
+    if (options.read_cache.bytes != 0) collecting.read_cache = &store.read_cache;
     collecting.value_evictor.excess = [this] { return PinnedExcess(engine); };
     collecting.value_evictor.durable = [this] { return log->durable(); };
-    collecting.spiller = {.runs = &spilled,
+    collecting.spiller = {.runs = &store.spilled,
                           .excess = [this] { return SpillExcess(engine); },
                           .durable = [this] { return log->durable(); },
                           .oldest_first_record = [this] { return active.OldestFirstRecord(); },
@@ -206,42 +222,11 @@ struct TransactionComponent::Parts {
     return collecting;
   }
 
-  // Returns OK while serving, else the reason why not.
-  Status Serving() {
-    if (serving.load(std::memory_order_seq_cst)) [[likely]]
-      return Status::Ok();
-    MutexLock lock(state_mutex);
-    if (!refused.ok()) return refused;
-    return Status(ErrorCode::kUnavailable, Concat("the transaction component is not serving: ", link.status().state))
-        .WithRetryAfter(100);
-  }
-
-  void Refuse(const Status& status) {
-    {
-      MutexLock lock(state_mutex);
-      if (!refused.ok()) return;
-      refused = status;
-      serving.store(false, std::memory_order_seq_cst);
-    }
-    // Called before the signal, so that a caller of WaitServing that learns of the refusal can rely on on_refused
-    // having been called.
-    if (options.on_refused && !stopping.load(std::memory_order_acquire)) options.on_refused(status);
-    decided.Signal(runtime);
-  }
-
-  // Returns false if it was refused or stopped meanwhile.
-  bool Serve() {
-    MutexLock lock(state_mutex);
-    if (!refused.ok()) return false;
-    serving.store(true, std::memory_order_seq_cst);
-    return true;
-  }
-
   // Called when the DC has accepted this TC (X4): only from now on the TC writes to its folders. Runs that an earlier process has spilled may fill
   // the disk on which the log needs its next segment, so they are removed first.
   Status BeginLog(Storage& storage) {
     DEUT_RETURN_IF_ERROR(ClaimFolder(storage, options.log.directory, kTcFolder));
-    DEUT_RETURN_IF_ERROR(spilled.LockAndEmpty());
+    DEUT_RETURN_IF_ERROR(store.spilled.LockAndEmpty());
     return log->Begin();
   }
 
@@ -249,26 +234,24 @@ struct TransactionComponent::Parts {
   void StartServing() {
     Duration pause = kTablesPauseMin;
     ErrorCode told = ErrorCode::kOk;
-    while (!stopping.load(std::memory_order_acquire)) {
+    while (!state.stopping()) {
       const Status caught_up = link.WaitCaughtUp(runtime.Now() + milliseconds(200));
       if (caught_up == ErrorCode::kUnavailable || caught_up == ErrorCode::kDeadlineExceeded) continue;
-      if (!caught_up.ok()) return Refuse(caught_up);
+      if (!caught_up.ok()) return state.Refuse(caught_up);
       const Result<std::vector<TableInfo>> tables = link.Tables(runtime.Now() + kStartCallTimeout);
       if (!tables.ok()) {
-        if (IsFinalAnswer(tables.status())) return Refuse(tables.status());
+        if (IsFinalAnswer(tables.status())) return state.Refuse(tables.status());
         if (std::exchange(told, tables.status().code()) != tables.status().code()) {
           LogWarning("the tables of ", options.dc_link.dc_name,
                      " are not known yet, asking again: ", tables.status().ToString());
         }
-        decided.Wait(runtime, runtime.Now() + pause);  // a stop ends the pause
+        state.WaitDecided(runtime.Now() + pause);  // a stop ends the pause
         pause = std::min(pause * 2, kTablesPauseMax);
         continue;
       }
-      if (Status loaded = catalogue.LoadFromDc(*tables); !loaded.ok()) return Refuse(loaded);
+      if (Status loaded = catalogue.LoadFromDc(*tables); !loaded.ok()) return state.Refuse(loaded);
       repartitioner.RunOnce(runtime.Now() + kStartCallTimeout);
-      if (!Serve()) return;
-      decided.Signal(runtime);
-      repartitioner.Start();
+      if (state.Serve()) repartitioner.Start();
       return;
     }
   }
@@ -281,7 +264,7 @@ struct TransactionComponent::Parts {
     explicit TableCall(Parts& parts) : parts_(parts) { parts_.table_calls.fetch_add(1, std::memory_order_seq_cst); }
     ~TableCall() {
       parts_.table_calls.fetch_sub(1, std::memory_order_seq_cst);
-      if (parts_.stopping.load(std::memory_order_seq_cst)) parts_.runtime.WakeAll(parts_.table_calls);
+      if (parts_.state.stopping()) parts_.runtime.WakeAll(parts_.table_calls);
     }
     TableCall(const TableCall&) = delete;
     TableCall& operator=(const TableCall&) = delete;
@@ -300,18 +283,12 @@ struct TransactionComponent::Parts {
 
   const TransactionComponentOptions options;
   Runtime& runtime;
-  // S9: the collector waits for spilled files, so an operation that hangs there is logged. It does not end the
-  // process, because the log has everything that these files have. (Declared before the domain, which releases the
-  // last of them.)
-  WatchedStorage spill_disk;
-  ReclamationDomain domain;
+  ServingState state;
+  VersionStore store;
   const std::unique_ptr<RedoLog> log;
   ActiveTransactions active;
   DcLink link;
   LinkReader reader;
-  RecordTable records;
-  ReadCache read_cache;
-  SpilledRuns spilled;
   Catalogue catalogue;
   Collector collector;
   OutcomeTable outcomes;
@@ -321,12 +298,7 @@ struct TransactionComponent::Parts {
   ReaderEviction eviction;
   SessionRegistry registry;
 
-  std::atomic<bool> serving{false};
-  std::atomic<bool> stopping{false};
   std::atomic<uint32_t> table_calls{0};  // in flight
-  Event decided;                         // serving, refused or stopped
-  Mutex state_mutex;
-  Status refused DEUT_GUARDED_BY(state_mutex);
   std::unique_ptr<Thread> starter;
   bool stopped = false;
 };
@@ -355,7 +327,7 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
                         SpilledRuns::LockFolder(storage, options.spill.directory));
   auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
-  p->spilled.AdoptLock(std::move(spill_lock));
+  p->store.spilled.AdoptLock(std::move(spill_lock));
   p->collector.Start();
   p->registry.Start();
   p->link.Start();
@@ -369,8 +341,7 @@ TransactionComponent::~TransactionComponent() { Stop(); }
 
 void TransactionComponent::BeginStop() {
   Parts& p = *parts_;
-  p.stopping.store(true, std::memory_order_seq_cst);
-  p.Refuse(DEUT_ERROR(kUnavailable, "the transaction component is stopping"));
+  p.state.BeginStop();
   p.link.CloseGate();
 }
 
@@ -391,14 +362,14 @@ void TransactionComponent::Stop() {
 }
 
 Status TransactionComponent::WaitServing(Deadline deadline) {
-  if (!parts_->decided.Wait(parts_->runtime, deadline)) return parts_->Serving();
-  return parts_->Serving();
+  parts_->state.WaitDecided(deadline);
+  return parts_->state.Check();
 }
 
 Result<std::unique_ptr<TransactionSession>> TransactionComponent::NewSession(Deadline) {
   Parts* const p = parts_.get();
   return std::unique_ptr<TransactionSession>(
-      std::make_unique<Session>(p->record_manager, p->runtime, [p] { return p->Serving(); }, p->registry));
+      std::make_unique<Session>(p->record_manager, p->runtime, [p] { return p->state.Check(); }, p->registry));
 }
 
 Result<Lsn> TransactionComponent::AwaitDurable(Lsn at, Deadline deadline) {
@@ -407,7 +378,7 @@ Result<Lsn> TransactionComponent::AwaitDurable(Lsn at, Deadline deadline) {
 }
 
 Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& name, Deadline deadline) {
-  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  DEUT_RETURN_IF_ERROR(parts_->state.Check());
   Parts& p = *parts_;
   DEUT_ASSIGN_OR_RETURN(const OutcomeAnswer answer, p.outcomes.Ask(name, p.active.next_timestamp(), deadline));
   // An outcome that was answered once is answered again, even by a later process.
@@ -417,30 +388,30 @@ Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& na
 }
 
 Result<std::string> TransactionComponent::NameOfTable(TableId table) {
-  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  DEUT_RETURN_IF_ERROR(parts_->state.Check());
   return parts_->catalogue.NameOf(table);
 }
 
 Result<TableId> TransactionComponent::OpenTable(std::string_view name, Deadline) {
-  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  DEUT_RETURN_IF_ERROR(parts_->state.Check());
   DEUT_ASSIGN_OR_RETURN(const Catalogue::TablePointer table, parts_->catalogue.FindByName(name));
   return table->id();
 }
 
 Result<TableId> TransactionComponent::CreateTable(std::string_view name, Deadline deadline) {
   const Parts::TableCall call(*parts_);
-  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  DEUT_RETURN_IF_ERROR(parts_->state.Check());
   return parts_->record_manager.CreateTable(name, deadline);
 }
 
 Status TransactionComponent::DropTable(std::string_view name, Deadline deadline) {
   const Parts::TableCall call(*parts_);
-  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  DEUT_RETURN_IF_ERROR(parts_->state.Check());
   return parts_->record_manager.DropTable(name, deadline);
 }
 
 Result<std::vector<TableInfo>> TransactionComponent::ListTables(Deadline deadline) {
-  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  DEUT_RETURN_IF_ERROR(parts_->state.Check());
   // The DC knows the sizes. A table that it has not created yet, or cannot be asked about, is listed without its
   // size.
   Result<std::vector<TableInfo>> sizes = parts_->link.Tables(deadline);
@@ -460,8 +431,8 @@ Result<std::vector<TableInfo>> TransactionComponent::ListTables(Deadline deadlin
 Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
   Parts& p = *parts_;
   ServiceStatus status;
-  status.tc = ReportTc(p.engine, p.link.status(), p.repartitioner, p.spill_disk.statistics(), p.registry.size(),
-                       p.serving.load(std::memory_order_acquire));
+  status.tc = ReportTc(p.engine, p.link.status(), p.repartitioner, p.store.spill_disk.statistics(), p.registry.size(),
+                       p.state.serving());
   // Operators need the status also while the DC is away.
   if (Result<std::vector<CounterValue>> dc = p.link.DcCounters(std::min(deadline, p.runtime.Now() + seconds(2)));
       dc.ok()) {
@@ -471,7 +442,7 @@ Result<ServiceStatus> TransactionComponent::GetStatus(Deadline deadline) {
 }
 
 Status TransactionComponent::DropCaches(Deadline deadline) {
-  DEUT_RETURN_IF_ERROR(parts_->Serving());
+  DEUT_RETURN_IF_ERROR(parts_->state.Check());
   const auto clear = [](Collector::Access& access) { access.ClearReadCache(); };
   parts_->collector.RunBetweenRounds(clear);
   DEUT_RETURN_IF_ERROR(WaitCollected(deadline));
@@ -487,7 +458,7 @@ Status TransactionComponent::WaitCollected(Deadline deadline) {
     const MonotonicTime now = parts_->runtime.Now();
     if (parts_->collector.WaitCollected(&mark, std::min<Deadline>(deadline, now + kStopPollInterval)))
       return Status::Ok();
-    DEUT_RETURN_IF_ERROR(parts_->Serving());
+    DEUT_RETURN_IF_ERROR(parts_->state.Check());
     if (parts_->runtime.Now() >= deadline) break;
   }
   return DEUT_ERROR(kDeadlineExceeded, parts_->collector.uncollected(), " transactions are not collected yet, ",
