@@ -32,10 +32,10 @@
 #include "protocol/data_component.h"
 #include "protocol/transaction_service.h"
 #include "tc/mvcc/version_chain.h"
-#include "tc/record_manager/byte_arena.h"
-#include "tc/record_manager/gather_estimate.h"
-#include "tc/record_manager/scan_ahead_budget.h"
-#include "tc/record_manager/scan_flow.h"
+#include "tc/scan/byte_arena.h"
+#include "tc/scan/gather_estimate.h"
+#include "tc/scan/scan_ahead_budget.h"
+#include "tc/scan/scan_flow.h"
 
 namespace deut::tc {
 

@@ -6,7 +6,7 @@
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
-#include "tc/record_manager/batch_buffer_cache.h"
+#include "tc/scan/batch_buffer_cache.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/find_table.h"
 

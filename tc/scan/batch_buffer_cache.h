@@ -2,8 +2,8 @@
 // the TC's versions into the DC's answer needs two buffers. Otherwise the second one would be allocated, grown and
 // freed for each scan.
 // Thread-safety: each thread has its own.
-#ifndef TC_RECORD_MANAGER_BATCH_BUFFER_CACHE_H_
-#define TC_RECORD_MANAGER_BATCH_BUFFER_CACHE_H_
+#ifndef TC_SCAN_BATCH_BUFFER_CACHE_H_
+#define TC_SCAN_BATCH_BUFFER_CACHE_H_
 
 #include <cstddef>
 #include <utility>
@@ -36,4 +36,4 @@ class BatchBufferCache {
 
 }  // namespace deut::tc
 
-#endif  // TC_RECORD_MANAGER_BATCH_BUFFER_CACHE_H_
+#endif  // TC_SCAN_BATCH_BUFFER_CACHE_H_

@@ -11,8 +11,8 @@
 // A scan begins with one batch, and never has more granted than it has taken already. So if the reader stops early,
 //   at most half of the work was in vain.
 // Thread-safety: none.
-#ifndef TC_RECORD_MANAGER_SCAN_FLOW_H_
-#define TC_RECORD_MANAGER_SCAN_FLOW_H_
+#ifndef TC_SCAN_SCAN_FLOW_H_
+#define TC_SCAN_SCAN_FLOW_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -94,4 +94,4 @@ class ScanFlow {
 
 }  // namespace deut::tc
 
-#endif  // TC_RECORD_MANAGER_SCAN_FLOW_H_
+#endif  // TC_SCAN_SCAN_FLOW_H_

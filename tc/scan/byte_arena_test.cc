@@ -1,4 +1,4 @@
-#include "tc/record_manager/byte_arena.h"
+#include "tc/scan/byte_arena.h"
 
 #include <gtest/gtest.h>
 

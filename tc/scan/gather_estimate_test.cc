@@ -1,4 +1,4 @@
-#include "tc/record_manager/gather_estimate.h"
+#include "tc/scan/gather_estimate.h"
 
 #include <gtest/gtest.h>
 

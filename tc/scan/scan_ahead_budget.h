@@ -3,8 +3,8 @@
 // scan's parts of them.
 // Thread-safety: budget and permits from any thread; a share or permit as its scan. Ownership: the budget outlives
 // the shares.
-#ifndef TC_RECORD_MANAGER_SCAN_AHEAD_BUDGET_H_
-#define TC_RECORD_MANAGER_SCAN_AHEAD_BUDGET_H_
+#ifndef TC_SCAN_SCAN_AHEAD_BUDGET_H_
+#define TC_SCAN_SCAN_AHEAD_BUDGET_H_
 
 #include <atomic>
 #include <cstdint>
@@ -95,4 +95,4 @@ class ScanAheadShare {
 
 }  // namespace deut::tc
 
-#endif  // TC_RECORD_MANAGER_SCAN_AHEAD_BUDGET_H_
+#endif  // TC_SCAN_SCAN_AHEAD_BUDGET_H_

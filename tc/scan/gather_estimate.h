@@ -1,11 +1,11 @@
 // GatherEstimate: predicts how many of the keys in the TC a scan needs, from what earlier scans needed.
 //
-// A gather ends its stretch behind the last key that it keeps (scan_gather.h), and the DC is asked only up to there
-// (S4). With too few keys the DC is asked twice. With too many, keys are merged and copied in vain. The estimate
-// decides only this cost, never an answer.
+// A gather ends its stretch behind the last key that it keeps, and the DC is asked only up to there (S4). With too few
+// keys the DC is asked twice. With too many, keys are merged and copied in vain. The estimate decides only this cost,
+// never an answer.
 // Thread-safety: one thread at a time.
-#ifndef TC_RECORD_MANAGER_GATHER_ESTIMATE_H_
-#define TC_RECORD_MANAGER_GATHER_ESTIMATE_H_
+#ifndef TC_SCAN_GATHER_ESTIMATE_H_
+#define TC_SCAN_GATHER_ESTIMATE_H_
 
 #include <algorithm>
 #include <cmath>
@@ -46,4 +46,4 @@ class GatherEstimate {
 
 }  // namespace deut::tc
 
-#endif  // TC_RECORD_MANAGER_GATHER_ESTIMATE_H_
+#endif  // TC_SCAN_GATHER_ESTIMATE_H_

@@ -1,4 +1,4 @@
-#include "tc/record_manager/batch_buffer_cache.h"
+#include "tc/scan/batch_buffer_cache.h"
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include "tc/record_manager/scan_flow.h"
+#include "tc/scan/scan_flow.h"
 
 #include <deque>
 

@@ -1,8 +1,8 @@
 // ByteArena: memory for many short texts that are freed together. A copy keeps its address until Clear. Clear keeps
 // one chunk, so an arena that is filled with little again and again allocates nothing.
 // Thread-safety: one thread at a time.
-#ifndef TC_RECORD_MANAGER_BYTE_ARENA_H_
-#define TC_RECORD_MANAGER_BYTE_ARENA_H_
+#ifndef TC_SCAN_BYTE_ARENA_H_
+#define TC_SCAN_BYTE_ARENA_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -68,4 +68,4 @@ class ByteArena {
 
 }  // namespace deut::tc
 
-#endif  // TC_RECORD_MANAGER_BYTE_ARENA_H_
+#endif  // TC_SCAN_BYTE_ARENA_H_
