@@ -42,7 +42,7 @@ byte done;
 
 // What a reader of timestamp TS(me) sees in the word it has loaded: a timestamp, NOTHING, or a conflict.
 inline look(e) {
-  atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::Look; tc/record_manager/scan_resolve.cc ScanPath::ResolveOne
+  atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/read_path.cc ReadPath::Look; tc/record_manager/scan_resolve.cc ScanResolve::ResolveOne
     found[me] = NOTHING; newest = 0;
     t = (e == NONE -> 0 : me);
     do
@@ -197,20 +197,20 @@ scan:
     :: else -> break
     od
   };
-  atomic { answer = dc };  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc
+  atomic { answer = dc };  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer; tc/record_manager/scan_ask.cc ScanAsk::AskDc
   if
   :: !gathered -> found[me] = answer; goto commit
   :: else
   fi;
   look(live);
   if
-  :: found[me] == NOTHING -> atomic { found[me] = dc }  // code: tc/record_manager/scan_resolve.cc ScanPath::ReaskDc
+  :: found[me] == NOTHING -> atomic { found[me] = dc }  // code: tc/record_manager/scan_resolve.cc ScanResolve::ReaskDc
 #if defined(OMIT_S7_newest)
-  :: found[me] != NOTHING && newest -> found[me] = answer  // code: tc/record_manager/scan_path.cc ScanPath::Merge
+  :: found[me] != NOTHING && newest -> found[me] = answer  // code: tc/scan/scan_merge.cc ScanMerge::Run
 #else
-  :: found[me] != NOTHING && newest  // code: tc/record_manager/scan_path.cc ScanPath::Merge
+  :: found[me] != NOTHING && newest  // code: tc/scan/scan_merge.cc ScanMerge::Run
 #endif
-  :: found[me] != NOTHING && !newest -> found[me] = (found[me] > answer -> found[me] : answer)  // code: tc/record_manager/scan_path.cc ScanPath::Merge
+  :: found[me] != NOTHING && !newest -> found[me] = (found[me] > answer -> found[me] : answer)  // code: tc/scan/scan_merge.cc ScanMerge::Run
   fi;
   goto commit;
 

@@ -99,11 +99,11 @@ look:
   od;
   if
   :: committed ->
-     atomic { seen = chain };  // code: tc/record_manager/scan_resolve.cc ScanPath::ResolveOne
+     atomic { seen = chain };  // code: tc/record_manager/scan_resolve.cc ScanResolve::ResolveOne
      t = me;
      do
      :: t > 0 && found[me] == NOTHING ->
-        atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_resolve.cc ScanPath::ResolveOne
+        atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_resolve.cc ScanResolve::ResolveOne
           t--;
           if
           :: HAS(seen, t) && status[t] == COMMITTED -> found[me] = TS(t)

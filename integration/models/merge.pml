@@ -242,7 +242,7 @@ inline find_visible(k) {
   t = me; value = ASK;
   do
   :: t > 0 && value == ASK ->
-     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_resolve.cc ScanPath::ResolveOne
+     atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_resolve.cc ScanResolve::ResolveOne
        t--;
        if
        :: HAS(seen, t) && status[t] == COMMITTED && t >= cut[k] -> value = t
@@ -284,7 +284,7 @@ proctype Reader(byte me) {
   fi;
 #if defined(OMIT_S4_tc_first)
   do
-  :: k < KEYS -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc; tc/record_manager/prefetched_scan.cc ScanPath::BeginForPrefetch; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanPath::AskStream, ScanPath::GatherAndGrant
+  :: k < KEYS -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer; tc/record_manager/scan_ask.cc ScanAsk::AskDc; tc/record_manager/prefetched_scan.cc ScanPath::BeginForPrefetch; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanAhead::AskStream, ScanAhead::GatherAndGrant
   :: else -> k = 0; break
   od;
 #endif
@@ -325,7 +325,7 @@ proctype Reader(byte me) {
      select(covered : low + 1 .. KEYS);
      k = low;
      do
-     :: k < covered -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc; tc/record_manager/prefetched_scan.cc ScanPath::BeginForPrefetch; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanPath::AskStream, ScanPath::GatherAndGrant; dc/record_ops/record_operations.cc RecordOperations::Scan
+     :: k < covered -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer; tc/record_manager/scan_ask.cc ScanAsk::AskDc; tc/record_manager/prefetched_scan.cc ScanPath::BeginForPrefetch; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanAhead::AskStream, ScanAhead::GatherAndGrant; dc/record_ops/record_operations.cc RecordOperations::Scan
      :: else -> break
      od;
 #else
@@ -348,18 +348,18 @@ proctype Reader(byte me) {
 #else
         if
         :: HAS(gathered, k) ->
-           atomic { seen = chain[k] };  // code: tc/record_manager/scan_resolve.cc ScanPath::ResolveOne; tc/mvcc/head_word.h HeadWord::Load
+           atomic { seen = chain[k] };  // code: tc/record_manager/scan_resolve.cc ScanResolve::ResolveOne; tc/mvcc/head_word.h HeadWord::Load
            find_visible(k);
            if
            :: value == ASK ->
 #if defined(OMIT_S5_ask_again)
               value = answer[k]
 #else
-              atomic { value = dc[k] }  // code: tc/record_manager/scan_resolve.cc ScanPath::ReaskDc
+              atomic { value = dc[k] }  // code: tc/record_manager/scan_resolve.cc ScanResolve::ReaskDc
 #endif
            :: else ->
               // The larger wins; the DC on ties.
-              atomic {  // code: tc/record_manager/scan_path.cc ScanPath::Merge
+              atomic {  // code: tc/scan/scan_merge.cc ScanMerge::Run
                 if
 #if defined(OMIT_S5_larger_wins)
                 :: answer[k] != 0 -> value = answer[k]
@@ -373,7 +373,7 @@ proctype Reader(byte me) {
         :: else -> value = answer[k]
         fi;
 #endif
-        atomic {  // code: tc/record_manager/scan_path.cc ScanPath::Merge, ScanPath::Emit
+        atomic {  // code: tc/scan/scan_merge.cc ScanMerge::Run, ScanMerge::Emit
           assert(value < TS(me));
           assert(!emitted[k] || value == 0);
           if

@@ -246,11 +246,11 @@ look:
   :: k < KEYS ->
      if
      :: HAS(seen, k) ->
-        atomic { found[me * KEYS + k] = dc[k] };  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer, ScanPath::AskDc
+        atomic { found[me * KEYS + k] = dc[k] };  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer; tc/record_manager/scan_ask.cc ScanAsk::AskDc
 #if TRANSACTIONS > 1
         if
         :: HAS(newest, k) ->
-           atomic {  // code: tc/record_manager/scan_resolve.cc ScanPath::ResolveOne; tc/record_manager/scan_path.cc ScanPath::Merge
+           atomic {  // code: tc/record_manager/scan_resolve.cc ScanResolve::ResolveOne; tc/scan/scan_merge.cc ScanMerge::Run
              t = me;
              do
              :: t > 0 ->

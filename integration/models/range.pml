@@ -189,10 +189,10 @@ stretch:
   :: k < KEYS ->
      if
      :: HAS(seen, k) ->
-        atomic { newest = installed[k]; t = me };  // code: tc/record_manager/scan_resolve.cc ScanPath::ResolveOne
+        atomic { newest = installed[k]; t = me };  // code: tc/record_manager/scan_resolve.cc ScanResolve::ResolveOne
         do
         :: t > 0 && found[me * KEYS + k] == 0 ->
-           atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_resolve.cc ScanPath::ResolveOne
+           atomic {  // code: tc/mvcc/version_chain.cc FindVisible; tc/record_manager/scan_resolve.cc ScanResolve::ResolveOne
              t--;
              if
              :: HAS(newest, t) && status[t] == COMMITTED -> found[me * KEYS + k] = TS(t)

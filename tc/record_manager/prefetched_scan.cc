@@ -46,21 +46,21 @@ bool ScanPath::BeginForPrefetch() {
   if (!table.ok() || !DcKnows(engine_, **table) || !NothingSpilled(engine_)) return false;
   AcquireState();
   ResumableScan& s = *state_;
-  const uint32_t most = std::min(scan_.limit_bytes, kShortScanBytes);
-  if (AtEnd() || s.share.Resize(engine_.scan_ahead, most) < most) return false;
+  const uint32_t most = std::min(scan_.limit_bytes, ScanAsk::kShortScanBytes);
+  if (s.cursor.AtEnd() || s.share.Resize(engine_.scan_ahead, most) < most) return false;
   if (DEUT_OMITTED("S4.begun_gathers_first")) {
-    s.bound = far_end();
-    s.gathered = true;
+    s.cursor.bound = s.cursor.far_end();
+    s.cursor.gathered = true;
   } else {
     bool blocked = false;
-    if (!GatherNext(**table, /*ahead=*/true, &blocked).ok() || blocked) return false;
+    if (!gather_.GatherNext(**table, &s, call_.room, &blocked).ok() || blocked) return false;
   }
   // The gathered keys stay in memory until the transaction is run, as the answer does, so both are charged to the
   // budget.
-  const uint64_t held = most + s.key_bytes.capacity() + s.keys.capacity() * sizeof(GatheredKey);
+  const uint64_t held = most + s.gathered.capacity_bytes();
   if (s.share.Resize(engine_.scan_ahead, held) < held) return false;
   s.first_request = std::make_unique<DataRequest>();
-  MakeRequest(s.low, s.high, s.first_request.get());
+  ask_.MakeRequest(s, s.cursor.low, s.cursor.high, s.first_request.get());
   txn_.prefetched_scan_ = std::move(state_);
   return true;
 }
@@ -68,7 +68,10 @@ bool ScanPath::BeginForPrefetch() {
 Status ScanPath::UsePrefetchedAnswer() {
   const std::unique_ptr<DataRequest> first = std::move(state_->first_request);
   state_->share.Release();
-  return AcceptAnswer(first.get());
+  const ScanCursor& cursor = state_->cursor;
+  DEUT_RETURN_IF_ERROR(ask_.CheckAnswer(*first, cursor, cursor.low, cursor.high));
+  AcceptAnswer(first.get());
+  return Status::Ok();
 }
 
 DataRequest* PrefetchedScan::request() { return txn_->prefetched_scan_->first_request.get(); }

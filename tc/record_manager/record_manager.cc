@@ -10,9 +10,9 @@
 #include "tc/record_manager/commit_path.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/read_path.h"
-#include "tc/record_manager/resumable_scan.h"
 #include "tc/record_manager/scan_path.h"
 #include "tc/record_manager/write_path.h"
+#include "tc/scan/resumable_scan.h"
 
 namespace deut::tc {
 namespace {
@@ -209,7 +209,7 @@ bool RecordManager::HasResumableScans(const Transaction& txn) { return !txn.scan
 
 void RecordManager::EndIdleStreams(Transaction& txn, MonotonicTime used_before) {
   for (const std::unique_ptr<ResumableScan>& scan : txn.scans_) {
-    if (scan->stream != nullptr && scan->last_used < used_before) scan->EndStream();
+    if (scan->bulk.stream != nullptr && scan->bulk.last_used < used_before) scan->EndStream();
   }
 }
 

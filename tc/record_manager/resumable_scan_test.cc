@@ -1,6 +1,6 @@
 // Scans that go on over many batches: gathering and granting ahead (rules S4, R8), which does not change the records
 // that they deliver.
-#include "tc/record_manager/resumable_scan.h"
+#include "tc/scan/resumable_scan.h"
 
 #include <algorithm>
 #include <atomic>

@@ -27,18 +27,27 @@ std::string_view LowerBound(std::string_view a, std::string_view b) {
 ScanGather::ScanGather(Engine& engine, Transaction& txn, Direction direction, bool for_update)
     : engine_(engine), txn_(txn), direction_(direction), for_update_(for_update), wait_(engine, txn.timestamp_) {}
 
+Status ScanGather::GatherNext(const TableState& table, ResumableScan* scan, const BatchRoom& room, bool* blocked) {
+  ScanCursor& cursor = scan->cursor;
+  const std::string_view from = cursor.gathered ? cursor.bound : cursor.position();
+  DEUT_RETURN_IF_ERROR(Next(table, ascending() ? from : cursor.low, ascending() ? cursor.high : from,
+                            scan->MaxGatheredKeys(room), &cursor.bound, &scan->gathered, blocked));
+  cursor.gathered = cursor.gathered || blocked == nullptr || !*blocked;
+  return Status::Ok();
+}
+
 Status ScanGather::Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
-                        std::string* bound, std::vector<GatheredKey>* keys, ByteArena* texts, bool* blocked) {
+                        std::string* bound, GatheredKeys* gathered, bool* blocked) {
   most_keys_ = most_keys;
   near_end_ = ascending() ? low : high;
   if (near_end_.data() == bound->data()) {
     near_end_kept_.assign(near_end_);
     near_end_ = near_end_kept_;
   }
-  const size_t first = keys->size();
+  const size_t first = gathered->keys.size();
   for (bool done = false;;) {
-    DEUT_RETURN_IF_ERROR(Look(table, low, high, bound, keys, texts, blocked, &done));
-    if (done) return blocked != nullptr && *blocked ? Status::Ok() : GatherSpilled(table, first, bound, keys, texts);
+    DEUT_RETURN_IF_ERROR(Look(table, low, high, bound, gathered, blocked, &done));
+    if (done) return blocked != nullptr && *blocked ? Status::Ok() : GatherSpilled(table, first, bound, gathered);
     wait_.Wait();
     if (DEUT_OMITTED("R9.look_again")) {
       bound->assign(ascending() ? high : low);  // as if everything were gathered
@@ -48,7 +57,7 @@ Status ScanGather::Next(const TableState& table, std::string_view low, std::stri
 }
 
 Status ScanGather::Look(const TableState& table, std::string_view low, std::string_view high, std::string* bound,
-                        std::vector<GatheredKey>* keys, ByteArena* texts, bool* blocked, bool* done) {
+                        GatheredKeys* gathered, bool* blocked, bool* done) {
   ReclamationDomain::Guard guard(engine_.domain);
   Stretch stretch;
   for (bool sealed = true; sealed;) {
@@ -71,9 +80,9 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
     return Conflict(engine_, AbortReason::kRangeWriter, txn_.timestamp_, table.id(),
                     pending_.at_once ? stretch.low : pending_.key, pending_.writer->timestamp());
   }
-  const size_t before = keys->size();
-  if (!candidates_.empty() || !from_runs_.empty()) MergeAndCut(&stretch, keys, texts);
-  if (keys->size() != before) engine_.counters.gathered_keys.Add(keys->size() - before);
+  const size_t before = gathered->keys.size();
+  if (!candidates_.empty() || !from_runs_.empty()) MergeAndCut(&stretch, gathered);
+  if (gathered->keys.size() != before) engine_.counters.gathered_keys.Add(gathered->keys.size() - before);
   bound->assign(ascending() ? stretch.high : stretch.low);
   *done = true;
   return Status::Ok();
@@ -145,8 +154,7 @@ void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
   });
 }
 
-Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::string* bound,
-                                 std::vector<GatheredKey>* keys, ByteArena* texts) {
+Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::string* bound, GatheredKeys* gathered) {
   if (NothingSpilled(engine_)) return Status::Ok();
   SpillReader runs = LookAtSpilled(engine_);
   if (runs.empty() || DEUT_OMITTED("S9.gather_spilled")) return Status::Ok();
@@ -158,18 +166,20 @@ Status ScanGather::GatherSpilled(const TableState& table, size_t first, std::str
                                    .applied = engine_.collector.collected_through(),
                                    // As for the runs in memory.
                                    .most = most_keys_ + 1};
-  const size_t before = keys->size();
-  DEUT_RETURN_IF_ERROR(runs.Gather(bounds, [&](std::string_view key) { keys->emplace_back().key = texts->Copy(key); }));
-  engine_.counters.gathered_keys.Add(keys->size() - before);
+  std::vector<GatheredKey>& keys = gathered->keys;
+  const size_t before = keys.size();
+  DEUT_RETURN_IF_ERROR(
+      runs.Gather(bounds, [&](std::string_view key) { keys.emplace_back().key = gathered->texts.Copy(key); }));
+  engine_.counters.gathered_keys.Add(keys.size() - before);
   // Sorts the keys of the stretch, which begin at `first`.
-  const auto begin = keys->begin() + static_cast<ptrdiff_t>(first);
-  std::ranges::sort(begin, keys->end(),
+  const auto begin = keys.begin() + static_cast<ptrdiff_t>(first);
+  std::ranges::sort(begin, keys.end(),
                     [this](const GatheredKey& a, const GatheredKey& b) { return Before(a.key, b.key); });
-  const auto same = std::ranges::unique(begin, keys->end(), {}, &GatheredKey::key);
-  keys->erase(same.begin(), same.end());
-  if (keys->size() - first <= most_keys_) return Status::Ok();
-  keys->resize(first + most_keys_ + 1);
-  const std::string_view last = keys->back().key;
+  const auto same = std::ranges::unique(begin, keys.end(), {}, &GatheredKey::key);
+  keys.erase(same.begin(), same.end());
+  if (keys.size() - first <= most_keys_) return Status::Ok();
+  keys.resize(first + most_keys_ + 1);
+  const std::string_view last = keys.back().key;
   *bound = ascending() ? KeyBehind(last) : std::string(last);
   return Status::Ok();
 }
@@ -216,28 +226,29 @@ void ScanGather::GatherKeys(const WriteSet& writes, TableId table, const Stretch
                    [&](const WriteSet::Key& key) { candidates_.push_back({.key = key.key}); });
 }
 
-void ScanGather::MergeAndCut(Stretch* stretch, std::vector<GatheredKey>* keys, ByteArena* texts) {
+void ScanGather::MergeAndCut(Stretch* stretch, GatheredKeys* gathered) {
+  std::vector<GatheredKey>& keys = gathered->keys;
   std::sort(candidates_.begin(), candidates_.end(),
             [this](const Candidate& a, const Candidate& b) { return Before(a.key, b.key); });
-  const size_t first = keys->size(), most = first + most_keys_ + 1;
+  const size_t first = keys.size(), most = first + most_keys_ + 1;
   auto posted = candidates_.cbegin();
   auto folded = from_runs_.cbegin();
   while (posted != candidates_.cend() || folded != from_runs_.cend()) {
     const bool of_posting =
         folded == from_runs_.cend() || (posted != candidates_.cend() && Before(posted->key, folded->key));
     const Candidate& next = of_posting ? *posted++ : *folded++;
-    if (keys->size() != first && keys->back().key == next.key) {
-      keys->back().may_be_removed |= next.may_be_removed;
+    if (keys.size() != first && keys.back().key == next.key) {
+      keys.back().may_be_removed |= next.may_be_removed;
       continue;
     }
-    if (keys->size() == most) break;
-    GatheredKey& gathered = keys->emplace_back();
-    gathered.key = texts->Copy(next.key);
-    gathered.may_be_removed = next.may_be_removed;
+    if (keys.size() == most) break;
+    GatheredKey& added = keys.emplace_back();
+    added.key = gathered->texts.Copy(next.key);
+    added.may_be_removed = next.may_be_removed;
   }
-  if (keys->size() < most || DEUT_OMITTED("S8.end_behind_last")) return;
+  if (keys.size() < most || DEUT_OMITTED("S8.end_behind_last")) return;
   // There may be more keys even if none is left here, because no source has given more than `most`.
-  const std::string_view last = keys->back().key;
+  const std::string_view last = keys.back().key;
   if (ascending()) {
     key_behind_ = KeyBehind(last);
     stretch->high = key_behind_;

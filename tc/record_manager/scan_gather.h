@@ -32,34 +32,27 @@
 #include "tc/mvcc/range_table.h"
 #include "tc/record_manager/bounded_wait.h"
 #include "tc/record_manager/engine.h"
-#include "tc/record_manager/resumable_scan.h"
 #include "tc/record_manager/transaction.h"
+#include "tc/scan/batch_room.h"
+#include "tc/scan/gathered_keys.h"
+#include "tc/scan/resumable_scan.h"
+#include "tc/scan/scan_cursor.h"
 
 namespace deut::tc {
-
-// Returns whether `a` comes before `b` in the order of a scan.
-inline bool ComesBefore(Direction direction, std::string_view a, std::string_view b) {
-  return direction == Direction::kAscending ? a < b : b < a;
-}
-
-// Returns the smallest key above `key`.
-inline std::string KeyBehind(std::string_view key) {
-  std::string behind(key);
-  behind.push_back('\0');
-  return behind;
-}
 
 class ScanGather {
  public:
   ScanGather(Engine& engine, Transaction& txn, Direction direction, bool for_update);
 
   // Gathers the stretch that begins the range [low, high), in scan order. *bound becomes its far end, and may be what
-  // the near end refers to. Its keys, distinct and in scan order, are added to `keys`, which has none of them, and
-  // their texts to `texts`. If there are more than `most_keys` gathered keys it ends behind that many.
+  // the near end refers to. Its keys, distinct and in scan order, are added to `gathered`, which has none of them. If
+  // there are more than `most_keys` of them it ends behind that many.
   // If `blocked` is not null the scan has not reached the stretch yet. A writer in the way at the very beginning is
   // then neither a conflict nor waited for. Instead *blocked becomes true, and nothing is gathered.
   Status Next(const TableState& table, std::string_view low, std::string_view high, size_t most_keys,
-              std::string* bound, std::vector<GatheredKey>* keys, ByteArena* texts, bool* blocked);
+              std::string* bound, GatheredKeys* gathered, bool* blocked);
+  // The same for the stretch at the scan's bound.
+  Status GatherNext(const TableState& table, ResumableScan* scan, const BatchRoom& room, bool* blocked);
 
  private:
   // As KeyRange. The views are valid under the guard of the look.
@@ -84,7 +77,7 @@ class ScanGather {
 
   // *done becomes false if the caller must wait and call it again.
   Status Look(const TableState& table, std::string_view low, std::string_view high, std::string* bound,
-              std::vector<GatheredKey>* keys, ByteArena* texts, bool* blocked, bool* done);
+              GatheredKeys* gathered, bool* blocked, bool* done);
   // *sealed: the range is being replaced (P), and nothing was looked at.
   Status RaiseAndGather(const TableState& table, Range& range, const Stretch& stretch, bool* sealed);
   // Returns whether the walk over the postings shall go on.
@@ -97,11 +90,10 @@ class ScanGather {
   void GatherRuns(const TableState& table, const Stretch& stretch);
   // S9: gathers the keys that have left the runs for spilled runs; called after GatherRuns and without a guard. The
   // stretch is from near_end_ to *bound; its keys begin at `first`.
-  Status GatherSpilled(const TableState& table, size_t first, std::string* bound, std::vector<GatheredKey>* keys,
-                       ByteArena* texts);
+  Status GatherSpilled(const TableState& table, size_t first, std::string* bound, GatheredKeys* gathered);
   void GatherKeys(const WriteSet& writes, TableId table, const Stretch& stretch);
-  // Adds the candidates to `keys`. If there are too many the stretch ends behind the last one kept.
-  void MergeAndCut(Stretch* stretch, std::vector<GatheredKey>* keys, ByteArena* texts);
+  // Adds the candidates to `gathered`. If there are too many the stretch ends behind the last one kept.
+  void MergeAndCut(Stretch* stretch, GatheredKeys* gathered);
 
   Engine& engine_;
   Transaction& txn_;

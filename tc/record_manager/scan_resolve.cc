@@ -1,5 +1,5 @@
-// Step 3 of a scan (scan_path.h): finds the gathered keys' versions as the reader sees them: in chains, in spilled
-// runs, in the log. For the rest it asks the DC again (S5).
+#include "tc/record_manager/scan_resolve.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -11,7 +11,6 @@
 #include "common/testing/test_points.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/logged_value.h"
-#include "tc/record_manager/scan_path.h"
 #include "tc/record_manager/spilled_value.h"
 
 namespace deut::tc {
@@ -26,15 +25,15 @@ constexpr size_t kFetchedOfVersion = 3 * kCacheLine;
 // Does each step for all keys before the next, so that their cache misses overlap. An entry may be sealed, and
 // another made, before its chain is looked at. That does no harm: the version that the reader sees was in the first
 // one's chain, or is at the DC or in a spilled run by then (R5, S5), as after a look-up at that time.
-void ScanPath::FetchChains(const TableState& table, absl::Span<GatheredKey> keys, Entries* entries) {
+void ScanResolve::FetchChains(absl::Span<GatheredKey> keys, Entries* entries) {
   for (GatheredKey& gathered : keys) {
-    gathered.hash = RecordTable::Hash(table.id(), gathered.key);
-    engine_.records.Prefetch(gathered.hash);
+    gathered.hash = RecordTable::Hash(table_.id(), gathered.key);
+    call_.engine.records.Prefetch(gathered.hash);
   }
-  for (const GatheredKey& gathered : keys) engine_.records.PrefetchFirst(gathered.hash);
+  for (const GatheredKey& gathered : keys) call_.engine.records.PrefetchFirst(gathered.hash);
   std::array<const RecordVersion*, kFetchedAtOnce> heads{};
   for (size_t i = 0; i < keys.size(); ++i) {
-    RecordEntry* const entry = engine_.records.Find(keys[i].hash, table.id(), keys[i].key);
+    RecordEntry* const entry = call_.engine.records.Find(keys[i].hash, table_.id(), keys[i].key);
     (*entries)[i] = entry;
     if (entry == nullptr) continue;
     heads[i] = entry->word.Load().head;
@@ -47,7 +46,7 @@ void ScanPath::FetchChains(const TableState& table, absl::Span<GatheredKey> keys
   }
 }
 
-size_t ScanPath::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) {
+size_t ScanResolve::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) {
   gathered->kind = GatheredKey::Kind::kAskDc;
   Visible visible = entry == nullptr ? Visible{} : FindVisible(entry->word.Load().head, view_);
   // An earlier writer that is uncommitted now published its key after this scan's look. (Otherwise the stretch would
@@ -65,62 +64,62 @@ size_t ScanPath::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) {
     gathered->place = version.place;
     gathered->value_bytes = version.value_bytes;
   } else {
-    gathered->value = state_->values.Copy(version.value());
+    gathered->value = gathered_.values.Copy(version.value());
   }
   // S7: a copy holds the record that the DC has now, so it is newer than the DC's earlier answer.
   if (version.of_dc() && DEUT_STEP("S7.newest")) gathered->version = Version{kMaxTimestamp, 0};
   // D1: the scan depends on this commit, and on no later one of the key. (A version that has left the chain was
   // durable when it was shipped.)
-  if (version.transaction != txn_.record_ && DEUT_STEP("D1.depend_on_scanned"))
-    txn_.DependOn(version.transaction->commit_lsn());
+  if (version.transaction != call_.txn.record_ && DEUT_STEP("D1.depend_on_scanned"))
+    call_.txn.DependOn(version.transaction->commit_lsn());
   return RecordBatch::kHeaderBytes + gathered->key.size() + version.value_bytes;
 }
 
-Status ScanPath::Resolve(const TableState& table, size_t begin, size_t* piece) {
-  std::vector<GatheredKey>& keys = state_->keys;
+Status ScanResolve::Resolve(size_t begin, size_t* piece) {
+  std::vector<GatheredKey>& keys = gathered_.keys;
   size_t bytes = 0;
   size_t end = *piece;
   {
-    ReclamationDomain::Guard guard(engine_.domain);
+    ReclamationDomain::Guard guard(call_.engine.domain);
     Entries entries;
     for (size_t i = begin; i < end; ++i) {
       const size_t at = (i - begin) % kFetchedAtOnce;
-      if (at == 0) FetchChains(table, absl::MakeSpan(keys).subspan(i, std::min(kFetchedAtOnce, end - i)), &entries);
+      if (at == 0) FetchChains(absl::MakeSpan(keys).subspan(i, std::min(kFetchedAtOnce, end - i)), &entries);
       DEUT_POINT("scan.resolving");
-      if (bytes >= scan_.limit_bytes) end = *piece = i + 1;
+      if (bytes >= call_.room.limit_bytes()) end = *piece = i + 1;
       bytes += ResolveOne(entries[at], &keys[i]);
     }
   }
-  DEUT_RETURN_IF_ERROR(FindSpilled(table, begin, piece));
+  DEUT_RETURN_IF_ERROR(FindSpilled(begin, piece));
   end = *piece;
   const absl::Span<GatheredKey> resolved(keys.data() + begin, end - begin);
-  DEUT_RETURN_IF_ERROR(ReadBack(table, resolved));
-  return ReaskDc(table, resolved);
+  DEUT_RETURN_IF_ERROR(ReadBack(resolved));
+  return ReaskDc(resolved);
 }
 
-Status ScanPath::FindSpilled(const TableState& table, size_t begin, size_t* piece) {
-  if (NothingSpilled(engine_)) return Status::Ok();
-  SpillReader runs = LookAtSpilled(engine_);
+Status ScanResolve::FindSpilled(size_t begin, size_t* piece) {
+  if (NothingSpilled(call_.engine)) return Status::Ok();
+  SpillReader runs = LookAtSpilled(call_.engine);
   if (runs.empty()) return Status::Ok();
   size_t bytes = 0;
   for (size_t i = begin; i < *piece; ++i) {
-    GatheredKey& gathered = state_->keys[i];
+    GatheredKey& gathered = gathered_.keys[i];
     if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DEUT_ASSIGN_OR_RETURN(const std::optional<SpilledVersion> found,
-                          runs.Find(table.id(), gathered.key, view_.timestamp));
+                          runs.Find(table_.id(), gathered.key, view_.timestamp));
     if (!found) continue;
-    engine_.counters.spilled_reads.fetch_add(1, std::memory_order_relaxed);
+    call_.engine.counters.spilled_reads.fetch_add(1, std::memory_order_relaxed);
     gathered.kind = found->tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kInLog;
     gathered.version = found->version();
     gathered.place = found->place;
     gathered.value_bytes = found->value_bytes;
     bytes += found->value_bytes;
-    if (bytes >= scan_.limit_bytes) *piece = i + 1;
+    if (bytes >= call_.room.limit_bytes()) *piece = i + 1;
   }
   return Status::Ok();
 }
 
-Status ScanPath::ReadBack(const TableState& table, absl::Span<GatheredKey> keys) {
+Status ScanResolve::ReadBack(absl::Span<GatheredKey> keys) {
   absl::InlinedVector<GatheredKey*, 16> in_log;
   for (GatheredKey& gathered : keys) {
     if (gathered.kind == GatheredKey::Kind::kInLog) in_log.push_back(&gathered);
@@ -129,42 +128,42 @@ Status ScanPath::ReadBack(const TableState& table, absl::Span<GatheredKey> keys)
   std::string value;
   for (GatheredKey* const gathered : in_log) {
     const LoggedPut put{.place = gathered->place,
-                        .table = table.id(),
+                        .table = table_.id(),
                         .sequence = gathered->version.sequence,
                         .value_bytes = gathered->value_bytes,
                         .key = gathered->key};
-    const Status read = ReadLogged(engine_, put, &value);
+    const Status read = ReadLogged(call_.engine, put, &value);
     if (!read.ok() && read != ErrorCode::kNotFound) return read;
-    gathered->value = state_->values.Copy(value);
+    gathered->value = gathered_.values.Copy(value);
     gathered->kind = read.ok() ? GatheredKey::Kind::kValue : GatheredKey::Kind::kAskDc;  // S2: the DC has it
   }
   return Status::Ok();
 }
 
-Status ScanPath::ReaskDc(const TableState& table, absl::Span<GatheredKey> keys) {
+Status ScanResolve::ReaskDc(absl::Span<GatheredKey> keys) {
   const auto ask = static_cast<size_t>(std::ranges::count(keys, GatheredKey::Kind::kAskDc, &GatheredKey::kind));
-  if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(engine_, table)) return Status::Ok();
-  engine_.counters.keys_reasked.fetch_add(ask, std::memory_order_relaxed);
+  if (ask == 0 || DEUT_OMITTED("S5.ask_again") || !DcKnows(call_.engine, table_)) return Status::Ok();
+  call_.engine.counters.keys_reasked.fetch_add(ask, std::memory_order_relaxed);
   std::vector<DataRequest> reasks(ask);
   std::vector<DataRequest*> requests;
   for (GatheredKey& gathered : keys) {
     if (gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DataRequest& request = reasks[requests.size()];
-    request.table = table.id();
+    request.table = table_.id();
     request.key = gathered.key;
     gathered.reask = &request;
     requests.push_back(&request);
   }
-  DEUT_RETURN_IF_ERROR(engine_.dc.Read(absl::MakeSpan(requests), deadline_));
+  DEUT_RETURN_IF_ERROR(call_.engine.dc.Read(absl::MakeSpan(requests), call_.deadline));
   for (GatheredKey& gathered : keys) {
     if (gathered.reask == nullptr || gathered.kind != GatheredKey::Kind::kAskDc) continue;
     DEUT_RETURN_IF_ERROR(gathered.reask->status);
     gathered.kind = GatheredKey::Kind::kTombstone;  // the DC has nothing
     gathered.version = Version{kMaxTimestamp, 0};   // newer than the DC's first answer
     for (RecordBatch::Iterator it(gathered.reask->answer); it.Valid(); it.Next()) {
-      DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), txn_.timestamp_));
+      DEUT_RETURN_IF_ERROR(CheckVisible(it.record(), call_.txn.timestamp()));
       gathered.kind = GatheredKey::Kind::kValue;
-      gathered.value = state_->values.Copy(it.record().value);
+      gathered.value = gathered_.values.Copy(it.record().value);
     }
     gathered.reask = nullptr;
   }

@@ -50,6 +50,7 @@ class Transaction {
   friend class ReadPath;
   friend class ScanGather;
   friend class ScanPath;
+  friend class ScanResolve;
   friend class CommitPath;
   friend class PrefetchedScan;
   friend Status BecomeWriter(Engine& engine, Transaction& txn, TableId table, std::string_view key);
