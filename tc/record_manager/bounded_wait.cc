@@ -26,6 +26,7 @@ void BoundedWait::Wait() {
   TransactionRecord* const other = std::exchange(awaited_, nullptr);
   if (other == nullptr) return;
   DEUT_CHECK(!engine_.domain.guard_held());
+  DEUT_DCHECK(other->timestamp() < self_);  // waits go from later to earlier transactions, so they form no cycle
   engine_.counters.waits.fetch_add(1, std::memory_order_relaxed);
   DEUT_POINT("wait.begun");
   Backoff backoff(engine_.runtime);

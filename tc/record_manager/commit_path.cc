@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/record_version.h"
 #include "tc/record_manager/conflict.h"
@@ -28,6 +29,7 @@ Status CommitPath::Begin(Transaction& txn, const TransactionOptions& options, De
   txn.writer_ = writes;
   txn.slot_ = begun.slot;
   txn.timestamp_ = begun.timestamp;
+  DEUT_DCHECK(engine_.active.low_water() <= begun.timestamp);  // L1, until the transaction ends
   engine_.counters.begun.Add(1);
   return Status::Ok();
 }
@@ -44,6 +46,9 @@ CommitPath::Writes CommitPath::WritesOf(const Transaction& txn) {
   }
   writes.updates.reserve(writes.items.size());
   for (const WriteItem* const item : writes.items) {
+    DEUT_DCHECK(item->version->transaction == txn.record_ && !item->version->logged);
+    DEUT_DCHECK(writes.updates.empty() || writes.updates.back().sequence < item->version->sequence);
+    DEUT_DCHECK(item->version->sequence < txn.next_sequence_);
     writes.updates.push_back(Update{.kind = item->version->tombstone ? LogEntryKind::kDelete : LogEntryKind::kPut,
                                     .sequence = item->version->sequence,
                                     .table = item->table,
@@ -130,6 +135,10 @@ Result<CommitAnswer> CommitPath::Append(Transaction& txn, Writes& writes, Deadli
       engine_.log.AppendCommit(txn.timestamp_, updates, {}, id, absl::MakeSpan(writes.places), &*space);
   for (size_t i = 0; i < writes.items.size(); ++i) writes.items[i]->version->SetPlace(writes.places[i]);  // S9
   txn.commit_lsn_ = appended.lsn;
+  // D1: everything that the transaction has shown or read is in the log before it. So a DC that applies the log in order
+  // never has a commit without those on which it rests.
+  DEUT_DCHECK(appended.lsn > txn.depends_on_);
+  DEUT_DCHECK(engine_.log.tail() > appended.lsn);
   DEUT_POINT("commit.appended");
   // An LSN of 0 stands for "wrote nothing". The log begins with records of its own, so no commit has it.
   FinishCommit(record, appended.lsn);
@@ -177,6 +186,9 @@ Status CommitPath::AbortAcknowledged(Transaction& txn, Deadline deadline, Lsn* d
 }
 
 void CommitPath::Finish(Transaction& txn, Transaction::State state) {
+  DEUT_DCHECK(txn.state_ == Transaction::State::kOpen && state != Transaction::State::kOpen);
+  // L1: low-water waits for the slot. A transaction that ends below low-water may be missed by the DC and by snapshots.
+  DEUT_DCHECK(engine_.active.low_water() <= txn.timestamp_);
   txn.state_ = state;
   if (txn.record_ != nullptr) {
     TransactionRecord* const record = txn.record_;

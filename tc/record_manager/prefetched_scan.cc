@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
 #include "tc/record_manager/commit_path.h"
@@ -37,6 +38,7 @@ std::unique_ptr<PrefetchedScan> PrefetchedScan::TryBegin(Engine& engine, const T
   begun->txn_ = std::move(txn);
   OperationResult nothing_yet;
   if (!ScanPath(engine, *begun->txn_, operations.front(), &nothing_yet, at_once).BeginForPrefetch()) return nullptr;
+  DEUT_DCHECK(begun->txn_->record_ == nullptr);  // other transactions meet nothing of it
   return begun;
 }
 
@@ -67,6 +69,7 @@ bool ScanPath::BeginForPrefetch() {
 
 Status ScanPath::UsePrefetchedAnswer() {
   const std::unique_ptr<DataRequest> first = std::move(state_->first_request);
+  DEUT_DCHECK(first->status.ok());  // X3: without an answer the transaction was given up
   state_->share.Release();
   const ScanCursor& cursor = state_->cursor;
   DEUT_RETURN_IF_ERROR(ask_.CheckAnswer(*first, cursor, cursor.low, cursor.high));
@@ -74,7 +77,10 @@ Status ScanPath::UsePrefetchedAnswer() {
   return Status::Ok();
 }
 
-DataRequest* PrefetchedScan::request() { return txn_->prefetched_scan_->first_request.get(); }
+DataRequest* PrefetchedScan::request() {
+  DEUT_DCHECK(txn_ != nullptr && txn_->prefetched_scan_ != nullptr);
+  return txn_->prefetched_scan_->first_request.get();
+}
 
 void PrefetchedScan::OnRequestReturned() {
   if (!request()->status.ok() && DEUT_STEP("X3.begun_has_answer")) GiveUp();
@@ -83,6 +89,7 @@ void PrefetchedScan::OnRequestReturned() {
 
 std::unique_ptr<Transaction> PrefetchedScan::TakeTransaction() {
   permit_.Release();
+  DEUT_DCHECK(txn_ == nullptr || txn_->state() == Transaction::State::kOpen);
   return std::move(txn_);
 }
 

@@ -1,5 +1,6 @@
 #include "tc/record_manager/read_ahead.h"
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/read_cache.h"
 #include "tc/mvcc/version_chain.h"
@@ -76,6 +77,7 @@ bool ReadAhead::RaiseAndCheckAbsent(TableId table, std::string_view key) {
 }
 
 bool ReadAhead::Add(const Operation& operation) {
+  DEUT_DCHECK(submitted_.empty());
   if (engine_.read_cache == nullptr || reads_ == kMaxReads || !ReadsPoint(operation)) return false;
   if (operation.key.empty() || operation.key.size() > kMaxKeyBytes) return false;
   ReclamationDomain::Guard guard(engine_.domain);  // keeps the table, though no transaction has begun yet
@@ -104,6 +106,7 @@ std::unique_ptr<PrefetchedScan> ReadAhead::BeginScan(const TransactionOptions& o
 }
 
 bool ReadAhead::Start() {
+  DEUT_DCHECK(submitted_.empty());
   for (size_t i = 0; i < reads_; ++i) submitted_.push_back(&requests_[i]);
   for (PrefetchedScan* const scan : scans_) submitted_.push_back(scan->request());
   if (!submitted_.empty() && engine_.dc.TrySubmitReads(absl::MakeSpan(submitted_))) {
@@ -116,6 +119,8 @@ bool ReadAhead::Start() {
 }
 
 bool ReadAhead::Keep(DataRequest* request, const SpillWatch& spilled) {
+  // S7: this reader counts in the low-water until the answers are kept.
+  DEUT_DCHECK(engine_.active.low_water() <= reader_->timestamp);
   const RecordBatch::Iterator it(request->answer);
   // The transaction that reads this key will ask for itself, and report the broken invariant.
   if (it.Valid() && !CheckVisible(it.record(), reader_->timestamp).ok()) return false;

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/mvcc/version_chain.h"
 #include "tc/record_manager/conflict.h"
@@ -78,6 +79,8 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
                                      ? entry->word.Load()
                                      : RecordTable::RaiseLastRead(*entry, txn_.timestamp_);
     if (word.dead()) continue;
+    // R2: the raise precedes the look at the chain.
+    DEUT_DCHECK(txn_.snapshot() || word.last_read() >= txn_.timestamp_);
     DEUT_POINT("read.head_loaded");
     visible = FindVisible(word.head, view);
     // A transaction that has committed since the head was loaded may have written the key once more before it did.
@@ -97,7 +100,10 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
     case Visible::Kind::kVersion:
       break;
   }
-  if (visible.version->transaction != txn_.record_) txn_.DependOn(visible.version->transaction->commit_lsn());
+  if (visible.version->transaction != txn_.record_) {
+    DEUT_DCHECK(visible.version->version().timestamp < txn_.timestamp_);
+    txn_.DependOn(visible.version->transaction->commit_lsn());
+  }
   if (visible.version->paged_out) {
     *in_log = InLog{.put = LoggedAs(*visible.version, table, key), .version = visible.version->version()};
     return std::nullopt;
@@ -114,6 +120,8 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
 
 void ReadPath::KeepAnswer(TableId table, std::string_view key, const RecordBatch& answer) {
   if (engine_.read_cache == nullptr || (found_runs_ && DEUT_STEP("S7.not_over_spilled"))) return;
+  // S7: the reader counts in the low-water until its answer is kept. So nothing newer than the answer is collected.
+  DEUT_DCHECK(engine_.active.low_water() <= txn_.timestamp_);
   if (DEUT_OMITTED("S7.in_low_water")) engine_.active.End(txn_.slot_);
   DEUT_POINT("read.before_fill");
   const SpillWatch spilled =

@@ -95,6 +95,7 @@ Result<CommitAnswer> RecordManager::ReadAlone(Transaction& txn, const Operation&
     return result->status;
   }
   Result<CommitAnswer> answer = commits.Commit(txn, deadline, durable_at);
+  DEUT_DCHECK(txn.state_ != Transaction::State::kOpen);
   // An answer about the table is provisional until the transaction has committed (D1), like any other answer.
   if (answer.ok() && code != ErrorCode::kOk) [[unlikely]]
     return result->status;

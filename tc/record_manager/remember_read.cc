@@ -1,5 +1,7 @@
 #include "tc/record_manager/remember_read.h"
 
+#include "common/base/check.h"
+
 namespace deut::tc::remember_read {
 
 RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash,
@@ -14,7 +16,8 @@ RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLoo
       RecordEntry* const entry = records.FindOrCreateDeferred(hash, table, key, &made);
       DEUT_POINT("read.entry_made");
       // Raised before the collector gets the entry, so that it does not remove it at once.
-      RecordTable::RaiseLastRead(*entry, reader);
+      const HeadWord::Value raised = RecordTable::RaiseLastRead(*entry, reader);
+      DEUT_DCHECK(raised.dead() || raised.last_read() >= reader);
       if (made) engine.collector.Defer(entry);
       return entry;
     }

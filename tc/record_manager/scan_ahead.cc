@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
 #include "tc/record_manager/conflict.h"
@@ -10,6 +11,7 @@
 namespace deut::tc {
 
 Status ScanAhead::Open() {
+  DEUT_DCHECK(!scan_.answer);
   ScanSpec spec{
       .table = scan_.table, .range = {scan_.cursor.low, scan_.cursor.high}, .direction = scan_.cursor.direction};
   spec.batch_bytes = std::clamp<uint32_t>(call_.room.limit_bytes(), 1, kMaxScanBytes);
@@ -104,6 +106,7 @@ Status ScanAhead::GrantTo(std::string_view bound, uint64_t window, bool moved) {
   if (bytes == 0 && !moved) return Status::Ok();
   DEUT_RETURN_IF_ERROR(scan_.bulk.stream->Grant(bound, bytes));
   flow.OnGrant(call_.engine.runtime.Now(), bytes);
+  DEUT_DCHECK(bytes == 0 || flow.granted_untaken_bytes() <= window);
   return Status::Ok();
 }
 

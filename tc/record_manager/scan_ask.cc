@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/record_manager/conflict.h"
 
@@ -17,6 +18,10 @@ void ScanAsk::MakeRequest(const ResumableScan& scan, std::string_view low, std::
   request->low = cursor.ascending() ? low : cursor.bound;
   request->high = cursor.ascending() ? cursor.bound : high;
   request->direction = cursor.direction;
+  // S4: only what is gathered is asked for.
+  DEUT_DCHECK(cursor.gathered);
+  DEUT_DCHECK(request->high.empty() || request->low < request->high);
+  DEUT_DCHECK(room.BelowRecordLimit());  // 0 records left would ask for all of them
   const size_t left = room.limit_records() == 0 ? 0 : room.RecordsLeft();
   // Gathered keys replace records of the DC, and some may remove them, so the request asks for that many more.
   const size_t removing = left == 0 ? 0 : scan.gathered.CountRemoving();

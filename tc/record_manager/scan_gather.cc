@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/record_manager/become_writer.h"
 #include "tc/record_manager/conflict.h"
@@ -47,7 +48,13 @@ Status ScanGather::Next(const TableState& table, std::string_view low, std::stri
   const size_t first = gathered->keys.size();
   for (bool done = false;;) {
     DEUT_RETURN_IF_ERROR(Look(table, low, high, bound, gathered, blocked, &done));
-    if (done) return blocked != nullptr && *blocked ? Status::Ok() : GatherSpilled(table, first, bound, gathered);
+    if (done) {
+      if (blocked != nullptr && *blocked) return Status::Ok();
+      DEUT_RETURN_IF_ERROR(GatherSpilled(table, first, bound, gathered));
+      // Every stretch takes the scan further, so no scan goes round for ever.
+      DEUT_DCHECK(bound->empty() || (ascending() ? *bound > near_end_ : near_end_.empty() || *bound < near_end_));
+      return Status::Ok();
+    }
     wait_.Wait();
     if (DEUT_OMITTED("R9.look_again")) {
       bound->assign(ascending() ? high : low);  // as if everything were gathered
@@ -65,6 +72,7 @@ Status ScanGather::Look(const TableState& table, std::string_view low, std::stri
     Range& range = map.at(ascending() ? map.IndexOf(low) : map.IndexBelow(high));
     range.Prefetch();
     stretch = {.low = std::max<std::string_view>(low, range.low()), .high = LowerBound(high, range.high())};
+    DEUT_DCHECK(stretch.high.empty() || stretch.low < stretch.high);
     candidates_.clear();
     from_runs_.clear();
     pending_ = Pending{};
@@ -97,6 +105,7 @@ Status ScanGather::RaiseAndGather(const TableState& table, Range& range, const S
   if (raise && DEUT_STEP("R2.raise") && DEUT_STEP("R2.raise_first")) {
     *sealed = !range.RaiseLastRead(txn_.timestamp_);
     if (*sealed) return Status::Ok();
+    DEUT_DCHECK(range.last_read() >= txn_.timestamp_);
   }
   DEUT_POINT("scan.raised");
   // S8: postings first, runs second. A key that is no longer found as a posting was in a run before the walk came
@@ -150,6 +159,8 @@ void ScanGather::GatherRuns(const TableState& table, const Stretch& stretch) {
                                      // One more than is kept shows that there is a cut.
                                      .most = most_keys_ + 1};
   table.runs().Gather(bounds, [&](std::string_view key, bool removed) {
+    DEUT_DCHECK(Inside(key, stretch.low, stretch.high));
+    DEUT_DCHECK(from_runs_.empty() || Before(from_runs_.back().key, key));
     from_runs_.push_back({.key = key, .may_be_removed = removed});
   });
 }
@@ -231,6 +242,10 @@ void ScanGather::MergeAndCut(Stretch* stretch, GatheredKeys* gathered) {
   std::sort(candidates_.begin(), candidates_.end(),
             [this](const Candidate& a, const Candidate& b) { return Before(a.key, b.key); });
   const size_t first = keys.size(), most = first + most_keys_ + 1;
+  // The stretches follow each other in scan order, so the keys of all of them are in order.
+  const auto first_follows = [&] {
+    return first == 0 || keys.size() == first || Before(keys[first - 1].key, keys[first].key);
+  };
   auto posted = candidates_.cbegin();
   auto folded = from_runs_.cbegin();
   while (posted != candidates_.cend() || folded != from_runs_.cend()) {
@@ -246,6 +261,7 @@ void ScanGather::MergeAndCut(Stretch* stretch, GatheredKeys* gathered) {
     added.key = gathered->texts.Copy(next.key);
     added.may_be_removed = next.may_be_removed;
   }
+  DEUT_DCHECK(first_follows());
   if (keys.size() < most || DEUT_OMITTED("S8.end_behind_last")) return;
   // There may be more keys even if none is left here, because no source has given more than `most`.
   const std::string_view last = keys.back().key;

@@ -62,6 +62,8 @@ Status ScanPath::Run(bool keep_state) {
   state_->estimate.Record(result_->records.size(), std::exchange(state_->keys_passed, 0));
   result_->complete = state_->cursor.AtEnd();
   if (!result_->complete) {
+    // A client that goes on at `resume` comes to the end.
+    DEUT_DCHECK(state_->cursor.IsProgress(state_->cursor.position(), scan_.low, scan_.high));
     if (keep_state && call_.room.BelowRecordLimit()) {
       result_->resume = state_->cursor.position();
       KeepState();
@@ -176,6 +178,7 @@ Status ScanPath::Step(const TableState& table) {
   // S4: TC keys are emitted only up to the bound that this answer covers.
   size_t end = s.gathered.keys.size();
   if (!s.answer->to_the_bound && DEUT_STEP("S4.covered_bound")) end = s.gathered.EndWithin(s.cursor, s.answer->covered);
+  DEUT_DCHECK(end >= s.gathered.next);
   ScanResolve resolve(call_, table, view_, s.gathered);
   // Works piece by piece, because the answer may cover far more gathered keys than this batch takes.
   for (bool last = false; !last && !full_;) {
@@ -184,6 +187,7 @@ Status ScanPath::Step(const TableState& table) {
     if (piece != begin) DEUT_RETURN_IF_ERROR(resolve.Resolve(begin, &piece));
     last = piece == end;
     full_ = ScanMerge(call_.room, s.cursor, s.gathered, *s.answer).Run(piece, last);
+    DEUT_DCHECK(full_ ? s.gathered.next <= piece : s.gathered.next == piece);
     s.keys_passed += s.gathered.next - begin;
     s.gathered.values.Clear();  // merged, or resolved again for the next batch
   }
@@ -195,6 +199,7 @@ Status ScanPath::Step(const TableState& table) {
 
 Status ScanPath::Ask(const TableState& table) {
   ResumableScan& s = *state_;
+  DEUT_DCHECK(!full_ && !s.answer);
   if (s.first_request != nullptr) return UsePrefetchedAnswer();
   if (resumed_ && DcKnows(engine_, table) &&
       (s.bulk.stream != nullptr || s.bulk.TryAcquirePermit(engine_.scan_streams, engine_.runtime))) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/record_manager/conflict.h"
 #include "tc/record_manager/logged_value.h"
@@ -57,6 +58,7 @@ size_t ScanResolve::ResolveOne(const RecordEntry* entry, GatheredKey* gathered) 
   }
   if (visible.kind == Visible::Kind::kNothing) return 0;
   const RecordVersion& version = *visible.version;
+  DEUT_DCHECK(version.transaction == call_.txn.record_ || version.version().timestamp < view_.timestamp);
   gathered->kind = version.tombstone ? GatheredKey::Kind::kTombstone : GatheredKey::Kind::kValue;
   gathered->version = version.version();
   if (version.paged_out) {
@@ -79,6 +81,7 @@ Status ScanResolve::Resolve(size_t begin, size_t* piece) {
   std::vector<GatheredKey>& keys = gathered_.keys;
   size_t bytes = 0;
   size_t end = *piece;
+  DEUT_DCHECK(begin == gathered_.next && begin < end && end <= keys.size());
   {
     ReclamationDomain::Guard guard(call_.engine.domain);
     Entries entries;
@@ -91,6 +94,7 @@ Status ScanResolve::Resolve(size_t begin, size_t* piece) {
     }
   }
   DEUT_RETURN_IF_ERROR(FindSpilled(begin, piece));
+  DEUT_DCHECK(begin < *piece && *piece <= end);
   end = *piece;
   const absl::Span<GatheredKey> resolved(keys.data() + begin, end - begin);
   DEUT_RETURN_IF_ERROR(ReadBack(resolved));

@@ -1,5 +1,6 @@
 // Creating and dropping tables (rule T1): each is a transaction of its own, whose one update is logged and shipped at
 // its place in the order.
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/testing/test_points.h"
 #include "tc/record_manager/commit_path.h"
@@ -18,6 +19,7 @@ TransactionOptions TableChange() { return TransactionOptions{}; }
 // that has found the table open is earlier than the drop, whose timestamp was drawn after the table was closed.
 Status ExcludeWriters(Engine& engine, TableState& table, Timestamp self) {
   table.RaiseLastRead(self);
+  DEUT_CHECK(table.last_read() >= self);
   ReclamationDomain::Guard guard(engine.domain);
   const RangeMap& map = table.map();
   Status conflict;
@@ -86,6 +88,7 @@ Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadl
   }
   // The creation is ordered in the log, but perhaps not acknowledged. This process goes on with the table; a restart
   // may not know it.
+  DEUT_CHECK(txn.commit_lsn() != Lsn{0});
   engine_.catalogue.AddCreated(id, name, Position{txn.commit_lsn(), create.sequence});
   if (!committed.ok()) return committed.status();
   return id;
@@ -102,6 +105,7 @@ Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
     Reopen(engine_, *table);
     return begun;
   }
+  DEUT_CHECK(!table->open());
   table->SetDropper(&txn.Record());
   if (Status excluded = ExcludeWriters(engine_, *table, txn.timestamp()); !excluded.ok()) {
     commits.Abort(txn, excluded.abort() != nullptr ? excluded.abort()->reason : AbortReason::kFailedOperation);
@@ -115,6 +119,8 @@ Status RecordManager::DropTable(std::string_view name, Deadline deadline) {
     Reopen(engine_, *table);
     return committed.status();
   }
+  // The creation precedes the drop in the log, hence at the DC (T1).
+  DEUT_CHECK(txn.commit_lsn() > table->created_at().commit);
   engine_.catalogue.MarkDropped(table, Position{txn.commit_lsn(), drop.sequence});
   engine_.collector.FreeTables();
   return committed.status();

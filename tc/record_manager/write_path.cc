@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "protocol/number.h"
 #include "tc/mvcc/range_table.h"
@@ -51,6 +52,7 @@ void WritePath::PostFirst(KeyWrite& write) {
     const RangeMap& map = write.table.map();
     write.posted = DEUT_STEP("R1.post_first") ? &PostIntent(write.table, write.key) : &map.at(map.IndexOf(write.key));
   }
+  DEUT_DCHECK(write.posted == nullptr || write.posted->Contains(write.key));
   // Step 5 follows each publication, even if the intent was posted before. A scan in between has passed this writer
   // if the key was not published yet (R8).
   write.check_range = DEUT_STEP("R1.check_each") || write.self->posted.size() > posted_before;
@@ -79,7 +81,9 @@ Timestamp WritePath::RangeRead(const TableState& table, const Range& posted, std
   // moment, and no search is needed to find it.
   if (const std::optional<Timestamp> read = posted.last_read_unless_sealed()) return *read;
   const RangeMap& map = table.map();
-  return map.at(map.IndexOf(key)).last_read();
+  const Range& present = map.at(map.IndexOf(key));
+  DEUT_DCHECK(present.Contains(key));
+  return present.last_read();
 }
 
 void WritePath::CountPinned(uint64_t version_bytes) {
@@ -88,6 +92,7 @@ void WritePath::CountPinned(uint64_t version_bytes) {
   const size_t posted = self.posted.size();
   const size_t own = std::min<size_t>(posted, 1);  // the first is part of the record
   const uint64_t lists = self.bytes() + posted * sizeof(Range*) + (posted - own) * sizeof(Posting);
+  DEUT_DCHECK(lists >= txn_.counted_list_bytes_);  // until the transaction has ended its lists only grow
   const uint64_t bytes = version_bytes + lists - std::exchange(txn_.counted_list_bytes_, lists);
   self.pinned_bytes += bytes;
   engine_.counters.pinned_bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -175,6 +180,9 @@ Status WritePath::JudgeOwn(const RecordVersion& own, std::string_view key, const
 
 bool WritePath::SwapHead(KeyWrite& write, const Condition& condition) {
   RecordVersion* const live = write.live;
+  DEUT_DCHECK(write.version->sequence == txn_.next_sequence_);
+  // R4: a chain is in descending order of versions. (A copy stands for the record of the DC, which is older than all.)
+  DEUT_DCHECK(live == nullptr || live->of_dc() || live->version() < write.version->version());
   write.version->item = write.item;
   const bool over_copy = live != nullptr && live->of_dc();  // S7: the copy goes
   write.version->older.store(over_copy ? nullptr : live, std::memory_order_relaxed);
@@ -186,6 +194,7 @@ bool WritePath::SwapHead(KeyWrite& write, const Condition& condition) {
 }
 
 bool WritePath::NoteInstalled(const KeyWrite& write, const Condition& condition, Installed* installed) {
+  DEUT_DCHECK(write.item->table == write.table.id() && write.item->key == write.key);
   ++txn_.next_sequence_;
   CountPinned(write.version->bytes() + sizeof(RecordEntry) + write.key.size());
   const RecordVersion* const live = write.live;
@@ -326,7 +335,9 @@ void WritePath::ShowFound(const Condition& condition, std::string_view key, cons
 }
 
 std::string WritePath::NumberAfter(OperationKind kind, std::string_view operand, const Installed& found) {
+  DEUT_DCHECK(operand.size() == kNumberBytes);
   if (!found.present && kind != OperationKind::kAdd) return std::string(operand);
+  DEUT_DCHECK(!found.present || found.value.size() == kNumberBytes);
   const int64_t before = found.present ? *DecodeNumber(found.value) : 0;
   const int64_t by = *DecodeNumber(operand);
   if (kind == OperationKind::kMin) return EncodeNumber(std::min(before, by));
@@ -336,6 +347,8 @@ std::string WritePath::NumberAfter(OperationKind kind, std::string_view operand,
 
 void WritePath::Withdraw(RecordVersion* version) {
   WriteItem* const item = version->item;
+  DEUT_DCHECK(item->version == version);
+  DEUT_DCHECK(version->transaction == txn_.record_);
   ReclamationDomain::Guard guard(engine_.domain);
   item->version = nullptr;
   version->withdrawn.store(true, std::memory_order_seq_cst);

@@ -56,6 +56,8 @@ void ScanMerge::Emit(std::string_view key, std::string_view value, Version versi
 
 void ScanMerge::PassGathered() {
   const GatheredKey& gathered = gathered_.keys[gathered_.next++];
+  DEUT_DCHECK(gathered_.next == gathered_.keys.size() ||
+              cursor_.Before(gathered.key, gathered_.keys[gathered_.next].key));
   if (gathered.kind != GatheredKey::Kind::kValue) return;
   Flush();
   MakeRoom();
@@ -78,6 +80,8 @@ void ScanMerge::PassRecord(const RecordView& record, bool taken) {
 }
 
 bool ScanMerge::Run(size_t end, bool last) {
+  DEUT_DCHECK(gathered_.next <= end && end <= gathered_.keys.size());
+  DEUT_DCHECK(last || end < gathered_.keys.size());
   end_ = end;
   const std::vector<GatheredKey>& keys = gathered_.keys;
   size_t& next = gathered_.next;
@@ -103,6 +107,8 @@ bool ScanMerge::Run(size_t end, bool last) {
   }
   Flush();
   while (!full_ && next < end) PassGathered();
+  // Each record of the answer is in the batch or was replaced by a gathered key.
+  DEUT_DCHECK(full_ || !last || (answer_.RecordsLeft() == 0 && answer_.BytesLeft() == 0));
   return full_;
 }
 
