@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "common/base/check.h"
 #include "tc/txn/write_set.h"
 
 namespace deut::tc {
@@ -32,6 +33,8 @@ std::vector<std::string> KeysWritten(ReclamationDomain& domain, const TableState
     });
   }
   std::ranges::sort(keys);
+  // They are keys at which the range can be cut: inside of it, and not where it begins.
+  DEUT_CHECK(keys.empty() || (keys.front() > range.low() && range.Contains(keys.back())));
   return keys;
 }
 
@@ -59,6 +62,7 @@ std::vector<std::string> RandomCuts(std::vector<std::string> now, const std::vec
   if (now.size() < max_ranges) return now;
   std::vector<std::string> some;
   std::ranges::sample(now, std::back_inserter(some), static_cast<ptrdiff_t>(random.Below(max_ranges)), random);
+  DEUT_CHECK(some.size() < max_ranges && std::ranges::is_sorted(some));
   return some;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "common/base/check.h"
@@ -32,6 +33,9 @@ void RangeLoads::Follow(const RangeMap& map, MonotonicTime now) {
     lows.push_back(range->low());
     seen_.push_back({.posted = range->posted(), .conflicts = range->conflicts()});
   }
+  // The ranges of a map are in order, without gaps, from the empty key on.
+  DEUT_CHECK(!lows.empty() && lows.front().empty());
+  DEUT_CHECK(std::ranges::adjacent_find(lows, std::greater_equal<>()) == lows.end());
   std::vector<RangeLoad> loads(lows.size());
   if (!lows_.empty()) {
     // The old ranges are treated as ranges, and the new ones as pieces. The first of either begins at the empty key.
@@ -60,6 +64,7 @@ void RangeLoads::Measure(const RangeMap& map, MonotonicTime now) {
   for (size_t i = 0; i < loads_.size(); ++i) {
     const Seen is{.posted = map.at(i).posted(), .conflicts = map.at(i).conflicts()};
     const Seen was = std::exchange(seen_[i], is);
+    DEUT_CHECK(is.posted >= was.posted && is.conflicts >= was.conflicts);  // else another range than before
     posted_ += is.posted - was.posted;
     const uint64_t updates = is.posted - was.posted + kUpdatesPerConflict * (is.conflicts - was.conflicts);
     const double change = static_cast<double>(updates) / passed - loads_[i].updates;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 
+#include "common/base/check.h"
+
 namespace deut::tc {
 namespace {
 
@@ -62,6 +64,22 @@ std::vector<RangeStep> Merges(const std::vector<RangeLoad>& loads, const Scale& 
   return merges;
 }
 
+// Returns whether the steps ascend, do not overlap, and lie within `ranges` ranges.
+bool AreDisjoint(const std::vector<RangeStep>& steps, size_t ranges) {
+  size_t end = 0;
+  for (const RangeStep& step : steps) {
+    if (step.first < end) return false;
+    end = step.first + step.count;
+  }
+  return end <= ranges;
+}
+
+// Returns the number of ranges that the steps leave of `ranges` ranges.
+size_t RangesAfter(const std::vector<RangeStep>& steps, size_t ranges) {
+  for (const RangeStep& step : steps) ranges = ranges - step.count + step.parts;
+  return ranges;
+}
+
 }  // namespace
 
 RangePlan PlanRanges(const std::vector<RangeLoad>& loads, const RangePlanOptions& options) {
@@ -84,6 +102,9 @@ RangePlan PlanRanges(const std::vector<RangeLoad>& loads, const RangePlanOptions
     plan.steps.push_back(split);
   }
   std::ranges::sort(plan.steps, {}, &RangeStep::first);
+  // A range that is heavy enough to be split is too heavy for any merge.
+  DEUT_CHECK(AreDisjoint(plan.steps, loads.size()));
+  DEUT_CHECK(RangesAfter(plan.steps, loads.size()) <= std::max(options.max_ranges, loads.size()));
   return plan;
 }
 

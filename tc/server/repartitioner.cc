@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "protocol/limits.h"
 #include "tc/server/range_cuts.h"
 
@@ -159,6 +160,8 @@ std::vector<std::string> Repartitioner::CutsAfter(const TableState& table, const
                                                   const RangePlan& plan) const {
   ReclamationDomain::Guard guard(engine_.domain);
   const RangeMap& map = table.map();
+  // Only this thread changes ranges, so they are those of the loads and of the plan.
+  DEUT_CHECK(map.size() == loads.loads().size());
   std::vector<std::string> cuts;
   auto step = plan.steps.begin();
   for (size_t i = 0; i < map.size();) {
@@ -183,6 +186,7 @@ std::vector<std::string> Repartitioner::CutsAfter(const TableState& table, const
     i += step->count;
     ++step;
   }
+  DEUT_CHECK(step == plan.steps.end());
   return cuts;
 }
 

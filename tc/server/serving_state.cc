@@ -25,6 +25,7 @@ bool ServingState::Serve() {
   {
     MutexLock lock(mutex_);
     if (!refused_.ok()) return false;
+    DEUT_CHECK(!serving());
     serving_.store(true, std::memory_order_seq_cst);
   }
   decided_.Signal(runtime_);

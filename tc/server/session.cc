@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/runtime/coarse_time.h"
@@ -66,13 +67,25 @@ class Session::Claim {
   ~Claim() {
     // Only the reaper uses the time, and it looks only at open transactions.
     if (session_.txn_) session_.last_use_ = CoarseNow(session_.runtime_);
-    Runtime& runtime = session_.runtime_;
-    if (session_.claim_.exchange(0, std::memory_order_release) == 2) runtime.WakeAll(session_.claim_);
+    session_.Unclaim();
   }
 
  private:
   Session& session_;
 };
+
+bool Session::TryClaim() {
+  uint32_t free = 0;
+  return claim_.compare_exchange_strong(free, 1, std::memory_order_acquire);
+}
+
+void Session::Unclaim() {
+  // Loaded before the exchange, after which another thread may destroy the session.
+  Runtime& runtime = runtime_;
+  const uint32_t claimed = claim_.exchange(0, std::memory_order_release);
+  DEUT_DCHECK(claimed == 1 || claimed == 2);
+  if (claimed == 2) runtime.WakeAll(claim_);
+}
 
 Session::Session(RecordManager& records, Runtime& runtime, std::function<Status()> serving, SessionRegistry& registry)
     : records_(records),
@@ -96,19 +109,19 @@ void Session::AbortNow(AbortReason reason) {
 void Session::AbortLocked(AbortReason reason) {
   if (!txn_) return;
   records_.Abort(*txn_, reason);
+  DEUT_DCHECK(txn_->state() != Transaction::State::kOpen);  // a spare transaction has ended
   spare_transaction_ = std::move(txn_);
 }
 
 void Session::ReapIfIdle(MonotonicTime used_before) {
-  uint32_t free = 0;
-  if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;  // in use: not idle
+  if (!TryClaim()) return;  // in use: not idle
   if (txn_ && last_use_ < used_before) {
     unreported_end_ =
         Status::Aborted(AbortInfo{.reason = AbortReason::kIdle},
                         Concat("transaction ", txn_->timestamp().value, " was idle for too long (--idle_timeout)"));
     AbortLocked(AbortReason::kIdle);
   }
-  if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
+  Unclaim();
 }
 
 bool Session::EvictedLocked() {
@@ -120,17 +133,15 @@ bool Session::EvictedLocked() {
 
 void Session::Evict(Timestamp timestamp) {
   evicted_.store(timestamp.value, std::memory_order_relaxed);
-  uint32_t free = 0;
-  if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;
+  if (!TryClaim()) return;
   EvictedLocked();
-  if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
+  Unclaim();
 }
 
 void Session::EndIdleStreams(MonotonicTime used_before) {
-  uint32_t free = 0;
-  if (!claim_.compare_exchange_strong(free, 1, std::memory_order_acquire)) return;
+  if (!TryClaim()) return;
   if (txn_) RecordManager::EndIdleStreams(*txn_, used_before);
-  if (claim_.exchange(0, std::memory_order_release) == 2) runtime_.WakeAll(claim_);
+  Unclaim();
 }
 
 Status Session::NoTransaction() const {
@@ -158,8 +169,10 @@ Status Session::CheckMayBegin() {
 Status Session::BeginLocked(const TransactionOptions& options, Deadline deadline, PrefetchedScan* begun) {
   DEUT_RETURN_IF_ERROR(CheckMayBegin());
   if (begun != nullptr) txn_ = begun->TakeTransaction();
-  if (txn_ != nullptr) return Status::Ok();
-  DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(spare_transaction_)));
+  if (txn_ == nullptr) {
+    DEUT_ASSIGN_OR_RETURN(txn_, records_.Begin(options, deadline, std::move(spare_transaction_)));
+  }
+  DEUT_DCHECK(txn_->state() == Transaction::State::kOpen);
   return Status::Ok();
 }
 
@@ -202,6 +215,7 @@ Status Session::ExecuteLocked(absl::Span<const Operation> operations, std::vecto
 
 Status Session::RunLocked(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                           Deadline deadline, size_t room) {
+  DEUT_DCHECK(results->size() == operations.size());
   Status ended;
   size_t i = 0;
   while (i < operations.size() && ended.ok()) {
@@ -239,6 +253,7 @@ Status Session::RunLocked(absl::Span<const Operation> operations, std::vector<Op
     if (i < operations.size() && EvictedLocked()) ended = unreported_end_;
   }
   for (; i < operations.size(); ++i) (*results)[i].status = NotRun();
+  DEUT_DCHECK(ended.ok() == (txn_ != nullptr));
   return ended;
 }
 
@@ -281,6 +296,8 @@ Result<CommitAnswer> Session::Commit(Deadline deadline) {
 Result<CommitAnswer> Session::CommitLocked(Deadline deadline, Lsn* durable_at) {
   Result<CommitAnswer> answer = records_.Commit(*txn_, deadline, durable_at);
   if (txn_->state() == Transaction::State::kOpen) records_.Abort(*txn_, AbortReason::kFailedOperation);
+  DEUT_DCHECK(!answer.ok() || answer->timestamp == txn_->timestamp());
+  DEUT_DCHECK(txn_->state() != Transaction::State::kOpen);
   spare_transaction_ = std::move(txn_);
   return answer;
 }
@@ -350,6 +367,7 @@ Result<CommitAnswer> Session::OneShotLocked(const TransactionOptions& options, a
     // Everything that the failed precondition depended on must be durable before the client is told (D1). The writes
     // are undone.
     Status shown = records_.AbortAcknowledged(*txn_, deadline, durable_at);
+    DEUT_DCHECK(txn_->state() == Transaction::State::kAborted);
     spare_transaction_ = std::move(txn_);
     if (!shown.ok()) return shown;
     failed->failed_precondition_at = timestamp;
@@ -373,7 +391,9 @@ Result<CommitAnswer> Session::ReadAloneLocked(const TransactionOptions& options,
     return begun;
   }
   ResetResults(results, 1);
-  return records_.ReadAlone(*spare_transaction_, get, &results->front(), deadline, durable_at);
+  Result<CommitAnswer> answer = records_.ReadAlone(*spare_transaction_, get, &results->front(), deadline, durable_at);
+  DEUT_DCHECK(spare_transaction_->state() != Transaction::State::kOpen);
+  return answer;
 }
 
 Result<ScanBegun> Session::BeginScan(const TransactionOptions& options, const Operation& scan,
@@ -399,6 +419,7 @@ Result<ScanBegun> Session::BeginScanLocked(const TransactionOptions& options, co
     return batch.status;
   }
   if (!IsOver(scan, batch)) {
+    DEUT_DCHECK(txn_ == nullptr && spare_transaction_->state() == Transaction::State::kOpen);
     txn_ = std::move(spare_transaction_);
     return ScanBegun{.answer = {.timestamp = txn_->timestamp(), .commit_lsn = Lsn{0}}};
   }

@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/check.h"
 #include "protocol/transaction_service.h"
 #include "tc/record_manager/record_manager.h"
 
@@ -54,7 +55,10 @@ class Session final : public TransactionSession {
   std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& options,
                                                  absl::Span<const Operation> operations) override;
   bool StartPrefetch() override { return read_ahead_ != nullptr && read_ahead_->Start(); }
-  bool AwaitPrefetch(Deadline deadline) override { return read_ahead_->Finish(deadline); }
+  bool AwaitPrefetch(Deadline deadline) override {
+    DEUT_DCHECK(read_ahead_ != nullptr);
+    return read_ahead_->Finish(deadline);
+  }
   Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
                               std::vector<OperationResult>* results, Deadline deadline) override;
 
@@ -73,6 +77,9 @@ class Session final : public TransactionSession {
  private:
   class Claim;
 
+  // For other threads than that of the calls: claims the session if it is free, and gives it back.
+  bool TryClaim();
+  void Unclaim();
   Status CheckMayBegin();
   // `begun`: null, or the begun transaction to continue, if it is still there.
   Status BeginLocked(const TransactionOptions& options, Deadline deadline, PrefetchedScan* begun = nullptr);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "tc/server/session.h"
 
@@ -16,7 +17,10 @@ constexpr Duration kEvictPeriod = milliseconds(10);
 SessionRegistry::SessionRegistry(Runtime& runtime, Duration idle_timeout)
     : runtime_(runtime), idle_timeout_(idle_timeout), mutex_(runtime_), round_(runtime_) {}
 
-SessionRegistry::~SessionRegistry() { Stop(); }
+SessionRegistry::~SessionRegistry() {
+  Stop();
+  DEUT_CHECK(size() == 0);  // a session that is left would leave a registry that is gone
+}
 
 void SessionRegistry::Start() {
   thread_ = runtime_.StartThread("tc-idle", [this] { Run(); });
@@ -36,16 +40,18 @@ void SessionRegistry::AbortAll(AbortReason reason) {
 
 void SessionRegistry::Enter(Session* session) {
   MutexLock lock(mutex_);
-  sessions_.insert(session);
+  const bool entered = sessions_.insert(session).second;
+  DEUT_CHECK(entered);
 }
 
 void SessionRegistry::Leave(Session* session) {
-  for (;;) {
+  for (bool first = true;; first = false) {
     // Loaded before the look at visited_: a visit that ends in between changes it, so the wait below returns at once.
     const uint32_t seen = visits_.load(std::memory_order_seq_cst);
     {
       MutexLock lock(mutex_);
-      sessions_.erase(session);
+      const bool left = sessions_.erase(session) != 0;
+      DEUT_CHECK(left == first);
       if (visited_ != session) return;
       left_ = true;
     }
@@ -60,6 +66,7 @@ void SessionRegistry::ForEach(absl::FunctionRef<void(Session&)> visit) {
       MutexLock lock(mutex_);
       const auto next = sessions_.upper_bound(session);
       if (next == sessions_.end()) return;
+      DEUT_CHECK(visited_ == nullptr);  // one visitor at a time
       visited_ = session = *next;
     }
     DEUT_POINT("session_registry.visit");
@@ -67,6 +74,7 @@ void SessionRegistry::ForEach(absl::FunctionRef<void(Session&)> visit) {
     bool left = false;
     {
       MutexLock lock(mutex_);
+      DEUT_CHECK(visited_ == session);
       visited_ = nullptr;
       left = std::exchange(left_, false);
     }

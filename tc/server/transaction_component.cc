@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/folder_owner.h"
 #include "common/io/watched_storage.h"
@@ -251,6 +252,7 @@ struct TransactionComponent::Parts {
       }
       if (Status loaded = catalogue.LoadFromDc(*tables); !loaded.ok()) return state.Refuse(loaded);
       repartitioner.RunOnce(runtime.Now() + kStartCallTimeout);
+      DEUT_CHECK(log->begun());  // X4: the DC has accepted this TC
       if (state.Serve()) repartitioner.Start();
       return;
     }
@@ -337,7 +339,10 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
 
 TransactionComponent::TransactionComponent(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-TransactionComponent::~TransactionComponent() { Stop(); }
+TransactionComponent::~TransactionComponent() {
+  Stop();
+  DEUT_CHECK(parts_->table_calls.load(std::memory_order_seq_cst) == 0);
+}
 
 void TransactionComponent::BeginStop() {
   Parts& p = *parts_;
@@ -374,7 +379,9 @@ Result<std::unique_ptr<TransactionSession>> TransactionComponent::NewSession(Dea
 
 Result<Lsn> TransactionComponent::AwaitDurable(Lsn at, Deadline deadline) {
   DEUT_RETURN_IF_ERROR(parts_->log->WaitDurable(at, deadline));
-  return parts_->log->durable();
+  const Lsn durable = parts_->log->durable();
+  DEUT_DCHECK(durable > at);  // D1: the caller shows what is below
+  return durable;
 }
 
 Result<OutcomeAnswer> TransactionComponent::AskOutcome(const TransactionName& name, Deadline deadline) {
