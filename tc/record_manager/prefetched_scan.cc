@@ -33,6 +33,7 @@ std::unique_ptr<PrefetchedScan> PrefetchedScan::TryBegin(Engine& engine, const T
   std::unique_ptr<PrefetchedScan> begun(new PrefetchedScan(engine));
   if (!begun->permit_.TryAcquire(engine.prefetched_scans)) return nullptr;
   auto txn = std::make_unique<Transaction>();
+  // A deadline that has passed: the caller is about to run other transactions, so no step may wait.
   const MonotonicTime at_once = engine.runtime.Now();
   if (!CommitPath(engine).Begin(*txn, options, at_once).ok()) return nullptr;
   begun->txn_ = std::move(txn);

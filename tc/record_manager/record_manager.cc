@@ -188,6 +188,8 @@ Status RecordManager::RemoveRange(Transaction& txn, const Operation& operation, 
   scan.for_update = true;
   scan.scan_sequence = 0;
   OperationResult found;
+  // The next batch opens a scan of its own, which sees the tombstones of this one. So a kept state would not be
+  // continued.
   DEUT_RETURN_IF_ERROR(ScanPath(engine_, txn, scan, &found, deadline).Run(/*keep_state=*/false));
   WritePath writes(engine_, txn);
   for (RecordBatch::Iterator it(found.records); it.Valid(); it.Next()) {
@@ -216,7 +218,7 @@ void RecordManager::EndIdleStreams(Transaction& txn, MonotonicTime used_before) 
 
 Result<CommitAnswer> RecordManager::Commit(Transaction& txn, Deadline deadline, Lsn* durable_at) {
   EndScans(txn);
-  if (durable_at != nullptr) *durable_at = Lsn(0);
+  if (durable_at != nullptr) *durable_at = Lsn(0);  // Commit leaves it alone if there is nothing to wait for
   return CommitPath(engine_).Commit(txn, deadline, durable_at);
 }
 

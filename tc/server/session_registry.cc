@@ -79,6 +79,7 @@ void SessionRegistry::ForEach(absl::FunctionRef<void(Session&)> visit) {
       left = std::exchange(left_, false);
     }
     if (!left) continue;
+    // The session may be destroyed once Leave has seen this count. So the visitor does not touch it any more.
     visits_.fetch_add(1, std::memory_order_seq_cst);
     runtime_.WakeAll(visits_);
   }
@@ -100,6 +101,7 @@ void SessionRegistry::Run() {
   MonotonicTime reap_at = runtime_.Now() + period;
   while (stop_.load(std::memory_order_seq_cst) == 0) {
     runtime_.Wait(stop_, 0, next_eviction_ ? std::min(reap_at, runtime_.Now() + kEvictPeriod) : reap_at);
+    // Evict looks at each period, not only once: a session in use is told again until its transaction is gone.
     if (next_eviction_) Evict();
     const MonotonicTime now = runtime_.Now();
     if (now < reap_at) continue;
