@@ -49,8 +49,12 @@ struct WritePath::KeyWrite {
 void WritePath::PostFirst(KeyWrite& write) {
   const size_t posted_before = write.self->posted.size();
   if (engine_.conflicts.range_control != RangeControl::kNone) {
-    const RangeMap& map = write.table.map();
-    write.posted = DEUT_STEP("R1.post_first") ? &PostIntent(write.table, write.key) : &map.at(map.IndexOf(write.key));
+    if (DEUT_STEP("R1.post_first")) {
+      write.posted = &PostIntent(write.table, write.key);
+    } else {
+      const RangeMap& map = write.table.map();
+      write.posted = &map.at(map.IndexOf(write.key));
+    }
   }
   DEUT_DCHECK(write.posted == nullptr || write.posted->Contains(write.key));
   // Step 5 follows each publication, even if the intent was posted before. A scan in between has passed this writer
