@@ -156,8 +156,8 @@ class BwTree {
   bool BeginLoad(const Target& target, PageLoad* load);
   // False: the page has a different image by now, or the id names a different page. REQUIRES: a guard.
   bool StillImage(const PageLoad& load) const { return pages_.Image(load.id).newest() == load.parts.newest(); }
-  // CORRUPTION: the image contradicts the bounds that the tree knows for the page. OK: the page was installed, or
-  // there is no longer anything to do.
+  // CORRUPTION: the image is that of an inner page, or contradicts the bounds that the tree knows for the page. OK:
+  // the page was installed, or there is no longer anything to do.
   Status FinishLoad(const Target& target, PageLoad* load);
 
   // Returns at most n - 1 ascending keys that cut the tree into pieces of about equal size. It reads inner pages

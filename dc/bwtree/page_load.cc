@@ -143,6 +143,10 @@ Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
     return Status::Ok();
   }
   const Node* const stub = page.head();
+  if (!load->page->is_leaf()) {
+    return DEUT_ERROR(kCorruption, "page ", page.id.value, ": its image in segment ", load->parts.newest().segment(),
+                      " at ", load->parts.newest().offset(), " is that of an inner page, but the page is a leaf");
+  }
   if (!HasBoundsOf(*load->page, page)) {
     return DEUT_ERROR(kCorruption, "page ", page.id.value, ": its image in segment ", load->parts.newest().segment(),
                       " at ", load->parts.newest().offset(), " has other bounds than its parent says");

@@ -269,6 +269,31 @@ TEST(PageLoad, BoundsThatAreNotThoseOfTheParentAreRefused) {
   }
 }
 
+// A descent that took it for a leaf's parent would follow its children.
+TEST(PageLoad, AnInnerPageInTheLeafsPlaceIsRefused) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const PageLoad load = leaf.BeginAndRead();
+  PageEntry child;
+  child.data = load.page->low().data();
+  child.key_bytes = static_cast<uint16_t>(load.page->low().size());
+  child.child = t.LeafOf(50);
+  BasePage::Content content;
+  content.Add(child);
+  const BasePage::Bounds bounds{load.page->low(), load.page->fence->high_key(), load.page->fence->sibling};
+  std::string payload;
+  EncodeBaseImage(*BasePage::Build(/*level=*/1, bounds, Timestamp(), content), &payload);
+  const ImageParts parts(t.Append(HeaderOf(PartKind::kBase, leaf.id, {}, /*level=*/1), payload));
+  leaf.SetImage(parts);
+  const Status status = t.Load(kNumber);
+  EXPECT_EQ(status, ErrorCode::kCorruption);
+  EXPECT_NE(status.message().find(Concat("page ", leaf.id.value, ": its image in segment ", parts.newest().segment(),
+                                         " at ", parts.newest().offset())),
+            std::string_view::npos)
+      << status.ToString();
+  EXPECT_TRUE(leaf.on_storage());
+}
+
 TEST(PageLoad, AnInnerPageHasNoUpdatesOfItsOwnOnStorage) {
   StoredTree t;
   t.FillSettled(60);
