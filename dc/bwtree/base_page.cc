@@ -95,6 +95,8 @@ BasePage::Sizes BasePage::SizesOf(uint8_t level, const Bounds& bounds, const Con
 
 Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content) {
   static_assert(kRecordHeaderBytes == RecordBatch::kHeaderBytes);
+  // The page keeps the lengths of its low key and its prefix in 16 bits.
+  DEUT_DCHECK(std::max(bounds.low.size(), bounds.high.size()) <= kMaxKeyBytes);
   const Sizes sizes = SizesOf(level, bounds, content);
   char* memory = static_cast<char*>(::operator new(sizes.total));
   Owned<BasePage> page(new (memory) BasePage);
@@ -117,7 +119,12 @@ Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp f
   to = std::copy(bounds.high.begin(), bounds.high.end(), to);
   if (sizes.prefix != 0) std::memcpy(to, content.key(page->first_compared()).data(), sizes.prefix);
   page->FillEntries(content);
+  // The allocation has the size that SizesOf added up; FillEntries measures the entries by itself.
+  DEUT_DCHECK(page->run_bytes(0, page->count()) == sizes.entries);
   page->FillKeyPrefixes(content);
+  // The callers take entries from other pages, whose bounds may have been wider.
+  DEUT_DCHECK(page->count() == 0 || (level == 0 ? page->key(0) >= bounds.low : page->key(0) == bounds.low));
+  DEUT_DCHECK(page->count() == 0 || bounds.sibling == kNoPage || page->key(page->count() - 1) < bounds.high);
   return page;
 }
 
@@ -189,8 +196,11 @@ void BasePage::FillKeyPrefixes(const Content& content) {
         key_prefixes[i++] = KeyPrefix64(piece.run->key(n), prefix_bytes_);
     }
   }
+  // A search takes the first sample that is not below its key, so the numbers ascend: also the one of an entry that is
+  // never compared, and the padding.
   if (!is_leaf() && count_ != 0) key_prefixes[0] = 0;
   for (; i < groups() * kGroup; ++i) key_prefixes[i] = UINT64_MAX;
+  DEUT_DCHECK(std::is_sorted(key_prefixes, key_prefixes + groups() * kGroup));
   auto* const samples = const_cast<uint64_t*>(this->samples());
   for (size_t group = 0; group < groups(); ++group) samples[group] = key_prefixes[group * kGroup];
 }

@@ -34,6 +34,8 @@ std::unique_ptr<BwTree> BwTree::Restore(const BwTreeEnvironment& environment, co
 BwTree::~BwTree() {
   size_t freed = 0;
   FreePages(SIZE_MAX, &freed);
+  // Every node that was ever published was retired, or was reached from the root just now.
+  DEUT_DCHECK(bytes_.load(std::memory_order_relaxed) == 0);
 }
 
 bool BwTree::FreePages(size_t most, size_t* freed) {
@@ -49,6 +51,8 @@ bool BwTree::FreePages(size_t most, size_t* freed) {
 
 void BwTree::FreePage(PageId id) {
   const Node* const head = pages_.Load(id);
+  // A page that was merged away has lost its term, and frees itself (merge.cc).
+  DEUT_DCHECK(head == nullptr || !IsRemoved(head));
   if (head != nullptr && !head->is_leaf()) {
     // All terms are there: every splitter has finished.
     const Owned<BasePage> page = BuildConsolidated(head);

@@ -91,6 +91,8 @@ Owned<BasePage> BuildConsolidated(const Node* head, Timestamp consolidation) {
 
 Owned<BasePage> BuildMerged(const Node* left, const Node* right, Timestamp consolidation) {
   DEUT_CHECK(!IsStub(left) && !IsStub(right) && left->level == right->level);
+  // Every step that moves a fence puts it where the right neighbour begins (N4).
+  DEUT_CHECK(left->fence->high_key() == right->base->low());
   BasePage::Content content;
   const Dropped of_left = Collect(left, consolidation, &content);
   const Dropped of_right = Collect(right, consolidation, &content);
@@ -137,6 +139,10 @@ Owned<BasePage> BwTree::BuildConsolidated(const Node* head) const {
 }
 
 bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page) {
+  DEUT_DCHECK(page->level == expected->level);
+  DEUT_DCHECK(page->low() == expected->base->low());  // N4
+  // Rule X1: a flat timestamp that falls would let updates through that it has declared to be duplicates.
+  DEUT_DCHECK(page->flat() >= expected->base->flat());
   if (!pages_.Replace(id, expected, page.get())) return false;
   const BasePage* const installed = page.release();
   CountPublished(installed->bytes());

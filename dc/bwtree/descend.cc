@@ -9,6 +9,12 @@
 #include "dc/bwtree/bwtree.h"
 
 namespace deut::dc {
+namespace {
+
+// Only leaves are evicted (evict.cc).
+uint8_t LevelOf(PageWord word) { return word.head() == nullptr ? 0 : word.head()->level; }
+
+}  // namespace
 
 BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
   PageView page{root_, pages_.LoadWord(root_)};
@@ -38,6 +44,7 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
     const PageId child = FindChild(head, target);
     DEUT_POINT("bwtree.descend.before_child");
     page = PageView{child, pages_.LoadWord(child), page.id, head};
+    DEUT_DCHECK(LevelOf(page.word) + 1 == head->level);
     BasePage::Prefetch(page.head());  // of a delta, only the first line is needed
   }
 }

@@ -1,6 +1,7 @@
 // Eviction of pages: the page's word becomes the address of its image. [LLAMA, PVLDB 6(10), 2013, section 3.3]
 // Winner and loser: the thread that changes the page first wins. If that is not the evictor, its compare-and-swap
 // fails and the page stays.
+#include "common/base/check.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
@@ -9,6 +10,7 @@
 namespace deut::dc {
 
 bool BwTree::Evict(const VisitedPage& page) {
+  DEUT_DCHECK(domain_.guard_held());
   const Node* const head = page.word.head();
   if (head == nullptr || !head->is_leaf() || page.parent == kNoPage) return false;
   if (!IsClean(head) && DEUT_STEP("evict.clean")) return false;
@@ -20,6 +22,8 @@ bool BwTree::Evict(const VisitedPage& page) {
   if (pages_.Load(page.parent) != page.parent_head) return false;
   DEUT_IN_FLIGHT("dc.swap_out");
   const PageAddress newest = pages_.Image(page.id).newest();
+  // A node is marked as written only after the image was registered. Without an image the content would be lost here.
+  DEUT_CHECK(!newest.is_none());
   DEUT_POINT("bwtree.evict.before_cas");
   if (DEUT_CAS_FAILS("bwtree.evict.cas") || !pages_.Replace(page.id, page.word, PageWord::Storage(newest)))
     return false;

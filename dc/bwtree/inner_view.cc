@@ -85,9 +85,13 @@ void CollectTerms(const Node* head, BasePage::Content* terms) {
   }
   std::sort(added.begin(), added.end(),
             [](const IndexTermDelta* a, const IndexTermDelta* b) { return a->separator() < b->separator(); });
+  // Several threads may post the same term. The compare-and-swap lets one of them through, and the others find it.
+  const auto same = [](const IndexTermDelta* a, const IndexTermDelta* b) { return a->separator() == b->separator(); };
+  DEUT_DCHECK(std::adjacent_find(added.begin(), added.end(), same) == added.end());
   size_t at = 0;
   for (const IndexTermDelta* term : added) {
     const size_t place = base.LowerBound(term->separator());
+    DEUT_DCHECK(place == base.count() || base.key(place) != term->separator());
     terms->AddRun(base, at, place);
     at = place;
     PageEntry entry;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+
 namespace deut::dc {
 namespace {
 
@@ -51,6 +53,8 @@ LeafMerge::LeafMerge(const Node* head, std::string_view low, std::string_view hi
   if (head != base_) PrefetchChain(head);
   base_begin_ = low.empty() ? 0 : base_->LowerBound(low);
   base_end_ = high.empty() ? base_->count() : base_->LowerBound(high);
+  // A scan enters a page only while the page reaches beyond the scan's own position.
+  DEUT_DCHECK(base_begin_ <= base_end_);
   if (head != base_) {
     Collect(head, low, high);
     KeepWinners();
@@ -96,6 +100,9 @@ void LeafMerge::KeepWinners() {
       deltas_[last_++] = placed;
     }
   }
+  // Next and Previous merge these with the base, and return each key once.
+  const auto out_of_order = [&](const Placed& a, const Placed& b) { return !before(a, b); };
+  DEUT_DCHECK(std::adjacent_find(deltas_.begin(), deltas_.begin() + last_, out_of_order) == deltas_.begin() + last_);
 }
 
 PageEntry LeafMerge::Winner(const Placed& placed) const {

@@ -44,6 +44,9 @@ MappingTable::~MappingTable() {
     const uint64_t image = slots_[id].image.load(std::memory_order_relaxed);
     if (image != kDoomed) DeleteList(image);
   }
+  // Every list of parts was of one image, or was retired. No id is in the list of free ids twice.
+  DEUT_DCHECK(lists_.load(std::memory_order_relaxed) == 0);
+  DEUT_DCHECK(free_count_.load(std::memory_order_relaxed) <= last_id());
   DEUT_CHECK(::munmap(slots_, BytesFor(capacity_)) == 0);
 }
 
@@ -54,11 +57,15 @@ PageId MappingTable::PopFree() {
     uint32_t top = free_top_.load(std::memory_order_acquire);
     if (top == 0) return kNoPage;
     // If another thread pops `top` meanwhile, the word is no longer a free word; then the compare-and-swap fails.
-    const PageId next = PageWord(slots_[top].word.load(std::memory_order_acquire)).next_free();
+    const PageWord word(slots_[top].word.load(std::memory_order_acquire));
     DEUT_POINT("mapping_table.pop.before_cas");
     if (!DEUT_CAS_FAILS("mapping_table.pop.cas") &&
-        free_top_.compare_exchange_strong(top, next.value, std::memory_order_acq_rel)) {
-      free_count_.fetch_sub(1, std::memory_order_relaxed);
+        free_top_.compare_exchange_strong(top, word.next_free().value, std::memory_order_acq_rel)) {
+      // Inside this thread's guard, `top` cannot leave the list and come back. So the word that was read is a free one.
+      DEUT_CHECK(word.is_free());
+      // An id is counted before it is pushed.
+      const uint64_t counted = free_count_.fetch_sub(1, std::memory_order_relaxed);
+      DEUT_DCHECK(counted != 0);
       return PageId(top);
     }
   }
@@ -102,6 +109,8 @@ void MappingTable::Push(PageId id, std::atomic<uint32_t>* top_word) {
 
 void MappingTable::FreeUnseen(PageId id) {
   DEUT_DCHECK(id != kNoPage);
+  // An id that is freed twice would be allocated to two pages.
+  DEUT_CHECK(!PageWord(slots_[id.value].word.load(std::memory_order_relaxed)).is_free());
   if (keep_freed_ && DEUT_STEP("pages.free_durable")) return Push(id, &limbo_top_);
   free_count_.fetch_add(1, std::memory_order_relaxed);
   Push(id, &free_top_);
@@ -166,6 +175,7 @@ bool MappingTable::ClaimImage(PageId id) {
 }
 
 bool MappingTable::SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain) {
+  DEUT_DCHECK(!parts.empty());  // a page loses its image only when it is freed
   uint64_t old = slots_[id.value].image.load(std::memory_order_acquire);
   DEUT_DCHECK((old & kClaimed) != 0);
   const uint64_t image = ImageOf(parts);
@@ -215,6 +225,7 @@ bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& do
   while (!slots_[id.value].image.compare_exchange_weak(image, (image & kClaimed) != 0 ? kDoomed : 0,
                                                        std::memory_order_acq_rel)) {
   }
+  DEUT_CHECK(image != kDoomed);  // a page is freed once
   *parts = PartsOf(image);
   // No other thread can see the page, but a thread that reads the images of all ids can see the list.
   RetireList(image, domain);
@@ -222,6 +233,9 @@ bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& do
 }
 
 void MappingTable::Restore(PageId id, const ImageParts& parts) {
+  // The reader of the checkpoint refuses ids beyond the last one, and ids that come twice.
+  DEUT_CHECK(id != kNoPage && id.value <= capacity_);
+  DEUT_CHECK(slots_[id.value].word.load(std::memory_order_relaxed) == 0);
   ever_used_.store(std::max<uint64_t>(last_id(), id.value), std::memory_order_relaxed);
   slots_[id.value].image.store(ImageOf(parts), std::memory_order_relaxed);
   slots_[id.value].word.store(PageWord::Storage(parts.newest()).bits(), std::memory_order_release);
@@ -235,6 +249,8 @@ ImageParts MappingTable::RestoreUnnamed(PageId id, ReclamationDomain& domain) {
 }
 
 void MappingTable::RestoreFree(uint64_t last) {
+  DEUT_CHECK(last <= capacity_);
+  DEUT_CHECK(last >= last_id());  // else a restored id would be allocated to a new page
   ever_used_.store(last, std::memory_order_relaxed);
   for (uint64_t id = last; id > 0; --id) {
     if (slots_[id].word.load(std::memory_order_relaxed) != 0) continue;

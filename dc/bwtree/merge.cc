@@ -101,6 +101,7 @@ void BwTree::MergePages(uint8_t level, Walk* walk, MergeReport* report) {
     if (i == end) continue;
     if (Merge(terms->child(i - 1), terms->child(i), terms->key(i - 1), terms->key(i), report)) ++report->merged;
   }
+  DEUT_DCHECK(walk->high.empty() || terms->low() < walk->high);  // each call moves the walk
   walk->high.assign(terms->low());
   walk->complete = terms->low().empty();
 }
@@ -162,6 +163,9 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
     pages_.ReleaseImage(right);
     return false;
   }
+  // A page that still led to `right` would lead to a freed id soon.
+  const Node* const left_now = pages_.Load(left);
+  DEUT_CHECK(left_now == nullptr || left_now->fence->sibling != right);
   MarkParentDirty(static_cast<uint8_t>(page->level + 1), right_key);
   const size_t bytes = ChainBytes(page);
   bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);

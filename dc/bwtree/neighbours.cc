@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/check.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_state.h"
 
@@ -22,6 +23,7 @@ std::vector<std::string> BwTree::FindUnloadedLeaves(const Target& target, bool a
   const size_t behind = endless                    ? terms.count()
                         : target.side == Side::kAt ? terms.UpperBound(target.key)
                                                    : terms.LowerBound(target.key);
+  DEUT_DCHECK(behind != 0);
   const size_t first = ascending ? behind - 1 : behind - 1 - std::min(count, behind - 1);
   const size_t end = ascending ? std::min<size_t>(behind + count, terms.count()) : behind;
   for (size_t i = first; i < end; ++i) {

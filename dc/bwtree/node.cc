@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -38,6 +39,7 @@ void FreeChain(void* head) {
 
 RecordDelta* RecordDelta::Fill(void* memory, NodeKind kind, std::string_view key, std::string_view value,
                                Version version) {
+  DEUT_DCHECK(key.size() <= kMaxKeyBytes);  // the node keeps the length in 16 bits
   auto* const delta = new (memory) RecordDelta;
   delta->kind = kind;
   delta->timestamp = version.timestamp;
@@ -78,6 +80,9 @@ Owned<RecordDelta> RecordDelta::NewOn(const Node* head, NodeKind kind, std::stri
 }
 
 Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, PageId right) {
+  // A split moves the fence down (N4), and leaves the left page a range of its own.
+  DEUT_DCHECK(separator > head->base->low());
+  DEUT_DCHECK(!head->fence->bounded() || separator < head->fence->high_key());
   void* memory = ::operator new(sizeof(SplitDelta) + separator.size());
   Owned<SplitDelta> delta(new (memory) SplitDelta);
   char* data = static_cast<char*>(memory) + sizeof(SplitDelta);

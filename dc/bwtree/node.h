@@ -41,6 +41,7 @@
 #include <memory>
 #include <string_view>
 
+#include "common/base/check.h"
 #include "common/base/ids.h"
 #include "dc/bwtree/page_word.h"
 
@@ -109,6 +110,7 @@ struct Delta : Node {
  protected:
   // Puts a delta of `bytes` bytes that counts `length` on top of `head`.
   void LinkTo(const Node* head, size_t bytes, uint16_t length) {
+    DEUT_DCHECK(head->kind != NodeKind::kRemove);  // N5
     next = head;
     const bool to_head = head->kind == NodeKind::kBase || head->chain_length % kJumpLength == 0;
     jump = to_head ? head : static_cast<const Delta*>(head)->jump;

@@ -23,6 +23,12 @@ constexpr int kMaxMarkAttempts = 8;
 // beyond this limit is written later.
 constexpr size_t kMaxPendingPages = 4096;
 
+// True if the page has this image, or was freed and has none. REQUIRES: a guard.
+bool HasImageOrNone(const MappingTable& pages, PageId id, const ImageParts& image) {
+  const ImageParts now = pages.Image(id);
+  return now.empty() || now.newest() == image.newest();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PageFlusher>> PageFlusher::Create(const BwTreeEnvironment& environment, SegmentStore& store,
@@ -146,6 +152,8 @@ bool PageFlusher::IsMostlyDeleted(PageId id, const Node* mark) const {
 }
 
 PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation) {
+  // This flusher alone has been able to register an image since it claimed the page, which was dirty then.
+  DEUT_CHECK(!IsWritten(mark));
   Pending pending;
   pending.serial = static_cast<const FlushMark*>(mark)->state.serial;
   pending.begin = payloads_.size();
@@ -180,6 +188,9 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
 Status PageFlusher::Write() {
   DEUT_DCHECK(!domain_.guard_held());
   DEUT_IN_FLIGHT_IF(!pending_.empty(), "dc.page_flush");
+  DEUT_CHECK(adding_.size() == pending_.size());
+  // A payload that was encoded in vain was cut off again.
+  DEUT_CHECK(payloads_.size() == (pending_.empty() ? 0 : pending_.back().begin + pending_.back().bytes));
   const SegmentAppender* failed = nullptr;
   const Status status = WriteParts(&failed);
   if (!status.ok()) {
@@ -218,6 +229,8 @@ void PageFlusher::Register(const Pending& pending) {
     for (const PageAddress part : std::exchange(replaced, {})) parts.Append(part);
   }
   const ReclamationDomain::Guard guard(domain_);
+  // Nobody replaces a claimed image. So the parts that become dead below are those that the new image replaces.
+  DEUT_DCHECK(HasImageOrNone(pages_, id, pending.old));
   DEUT_POINT("bwtree.flush.before_register");
   if (pages_.SetImage(id, parts, domain_)) {
     // SetImage unlinks the replaced parts before they are marked dead. In the other order, a checkpoint could name a

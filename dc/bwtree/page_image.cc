@@ -63,6 +63,10 @@ void EncodeBaseImage(const BasePage& page, std::string* out) {
   DEUT_CHECK(!page.stub());
   const uint32_t count = page.count();
   const Fence& fence = *page.fence;
+  // DecodeBaseImage refuses the opposite of each of these as damage.
+  DEUT_CHECK(fence.sibling != kUnknownPage);
+  DEUT_CHECK(!fence.bounded() || page.low() < fence.high_key());
+  DEUT_CHECK(page.is_leaf() || count != 0);
   out->push_back(static_cast<char>(page.level));
   out->push_back(static_cast<char>(fence.bounded() ? 1 : 0));
   AppendU16(out, 0);
@@ -161,6 +165,7 @@ Result<Owned<BasePage>> DecodeBaseImage(std::string_view image) {
 }
 
 bool EncodeDeltaImage(const Node* head, std::string* out) {
+  DEUT_DCHECK(head->is_leaf());
   const size_t start = out->size();
   uint32_t count = 0;
   AppendU32(out, 0);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
@@ -48,6 +49,8 @@ class Chain {
         mark->state.written.store(state.written.load(std::memory_order_acquire), std::memory_order_relaxed);
         Put(std::move(mark));
       } else {
+        // Splits, merges and consolidations leave stubs alone.
+        DEUT_DCHECK(IsRecord(nodes[i - 1]));
         const auto* delta = static_cast<const RecordDelta*>(nodes[i - 1]);
         Put(RecordDelta::New(delta->kind, delta->key(), delta->value(), delta->version()));
       }
@@ -115,6 +118,8 @@ bool BwTree::BeginLoad(const Target& target, PageLoad* load) {
   if (page.loaded()) return false;
   load->id = page.id;
   load->parts = pages_.Image(page.id);
+  // The page had an image when it was evicted or restored, and keeps one until it is freed.
+  DEUT_CHECK(!load->parts.empty());
   return true;
 }
 

@@ -125,6 +125,7 @@ Status PageRewriter::Append(Batch* batch, PartHeader header, std::string_view pa
   Pending pending{.id = header.page, .newest = image.newest(), .parts = ImageParts(*address), .replaced = {}};
   std::span<const PageAddress> replaced = image.all();
   if (header.kind == PartKind::kDelta) {
+    DEUT_DCHECK(header.previous == image[image.count() - 1]);  // the base stays, in both images
     pending.parts.Append(header.previous);
     replaced = replaced.first(image.count() - 1);
   }
@@ -138,6 +139,8 @@ Status PageRewriter::Append(Batch* batch, PartHeader header, std::string_view pa
 
 Status PageRewriter::Write() {
   DEUT_DCHECK(!domain_.guard_held());
+  // A page is in one batch, once: of two copies of one image the second would be lost, and the first one kept.
+  DEUT_CHECK(adding_.size() == base_.pending.size() + delta_.pending.size());
   const Status base = WriteBatch(&base_);
   const Status delta = WriteBatch(&delta_);
   adding_.clear();

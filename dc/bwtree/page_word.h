@@ -39,6 +39,7 @@ class PageWord {
 
   constexpr uint64_t bits() const { return bits_; }
   constexpr bool on_storage() const { return (bits_ & kTagMask) == kStorageTag; }
+  constexpr bool is_free() const { return (bits_ & kTagMask) == kFreeTag; }
   // Null if the page is on storage. REQUIRES: the word is a live id's.
   const Node* head() const { return on_storage() ? nullptr : reinterpret_cast<const Node*>(bits_); }
   // REQUIRES: on_storage().

@@ -1,7 +1,9 @@
 // Cuts a tree into pieces of about equal size; reads its inner pages only.
 #include <algorithm>
+#include <functional>
 #include <string_view>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 
@@ -27,6 +29,7 @@ std::vector<std::string> BwTree::Separators(uint8_t level) {
       separators.emplace_back(key);
     }
     if (!page.head()->fence->bounded()) return separators;
+    DEUT_CHECK(page.head()->fence->high_key() > low);  // else the walk would never end
     low.assign(page.head()->fence->high_key());
   }
 }
@@ -48,6 +51,8 @@ std::vector<std::string> BwTree::Partition(uint32_t n) {
     // Separators stand between separators.size() + 1 children; cut after every (children / pieces)-th.
     cuts.push_back(std::move(separators[i * (separators.size() + 1) / pieces - 1]));
   }
+  // No cut was taken, and emptied, twice.
+  DEUT_CHECK(std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>()) == cuts.end());
   return cuts;
 }
 

@@ -1,4 +1,5 @@
 // Point reads. HOT PATH: no allocation (except by the answer), no lock, no system call.
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/leaf_view.h"
@@ -55,6 +56,7 @@ void BwTree::ContinueRead(Lookup* lookup) {
 BwTree::Found BwTree::EndRead(const Lookup& lookup, RecordBatch* answer) {
   const Target& target = lookup.target_;
   const Node* const head = lookup.page_.head();
+  DEUT_DCHECK(head == nullptr || lookup.step_ == kReadSteps);
   const bool found = head != nullptr && head->is_leaf() && !IsRemoved(head) &&
                      (!LiesLeft(*head, target) || DEUT_OMITTED("bwtree.lookup_fence"));
   return ReadPage(found ? lookup.page_ : Descend(/*level=*/0, target), target.key, answer);

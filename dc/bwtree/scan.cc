@@ -132,6 +132,7 @@ bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
     }
     if (!Fits(entry, *budget, *answer)) {
       budget->spent = true;
+      DEUT_DCHECK(entry.key() >= cursor->low);
       cursor->low.assign(entry.key());
       if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
       return true;
@@ -143,6 +144,7 @@ bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
     return true;
   }
   if (next != nullptr && next->kind == NodeKind::kBase) static_cast<const BasePage*>(next)->PrefetchEntries();
+  DEUT_DCHECK(fence.high_key() > cursor->low);  // each page moves the scan
   cursor->low.assign(fence.high_key());
   hint->page = fence.sibling;
   if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
@@ -172,6 +174,7 @@ bool BwTree::ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch*
     }
     if (!Fits(entry, *budget, *answer)) {
       budget->spent = true;
+      DEUT_DCHECK(cursor->high.empty() || last < cursor->high);
       if (!last.empty()) cursor->high.assign(last);
       if (page.head()->chain_length != 0) ConsolidateForReaders(page, kScanWork * page.head()->chain_length);
       return true;

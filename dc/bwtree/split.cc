@@ -18,6 +18,7 @@ constexpr uint32_t kMinInnerEntries = 4;
 // entries.
 size_t CutOf(const BasePage& page) {
   const size_t count = page.count();
+  DEUT_DCHECK(count >= 2);
   const size_t total = page.run_bytes(0, count);
   const size_t wanted = page.fence->bounded() ? total / 2 : total - total / 8;
   size_t low = 1;
@@ -41,7 +42,9 @@ std::string_view SeparatorAt(const BasePage& page, size_t cut) {
   const std::string_view left = page.key(cut - 1);
   size_t common = 0;
   while (common < left.size() && left[common] == right[common]) ++common;
-  return right.substr(0, common + 1);
+  const std::string_view separator = right.substr(0, common + 1);
+  DEUT_DCHECK(left < separator);
+  return separator;
 }
 
 Owned<BasePage> BuildHalf(const BasePage& page, size_t begin, size_t end, const BasePage::Bounds& bounds) {
@@ -145,6 +148,7 @@ Status BwTree::ReplaceAndSplitIfLarge(PageId id, const Node* expected, Owned<Bas
 
 Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) {
   DEUT_IN_FLIGHT("dc.root_change");
+  DEUT_CHECK(!page.fence->bounded());  // the halves and the new root get no upper bound either
   const size_t cut = CutOf(page);
   const std::string_view separator = SeparatorAt(page, cut);
   UnpublishedPage right(*this, BuildHalf(page, cut, page.count(), {separator, {}, kNoPage}));

@@ -123,6 +123,8 @@ bool BwTree::PutOnStored(const PageView& page, Owned<RecordDelta>* owned) {
   if (pages_.Load(page.parent) != page.parent_head && DEUT_STEP("bwtree.blind_look_again")) return false;
   RecordDelta* const delta = owned->get();
   const ChildBounds bounds = BoundsOfChild(page.parent_head, delta->key());
+  DEUT_DCHECK(bounds.low <= delta->key());
+  DEUT_DCHECK(!bounds.bounded || delta->key() < bounds.high);
   Owned<BasePage> stub = BasePage::BuildStub({bounds.low, bounds.high, bounds.bounded ? kUnknownPage : kNoPage});
   delta->LinkTo(stub.get());
   DEUT_POINT("bwtree.blind.before_cas");

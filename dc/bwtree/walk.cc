@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "absl/container/inlined_vector.h"
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 
@@ -84,6 +85,7 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
     bounded = true;
     high = terms->key(end - 1);
   }
+  DEUT_DCHECK(walk->high.empty() || terms->low() < walk->high);  // each call moves the walk
   walk->high.assign(terms->low());
   walk->complete = terms->low().empty();
 }
