@@ -22,6 +22,7 @@ class TreeSource {
 class TableList {
  public:
   virtual ~TableList() = default;
+  // Returns the ids in ascending order.
   virtual std::vector<TableId> LiveTables() = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "dc/page_cache/damaged_pages.h"
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/observe/log.h"
 
@@ -26,10 +27,12 @@ Status DamagedPages::RecordRead(PageId page, TableId table, const Status& read) 
   // Logs after the mutex is released: a log line may take time.
   {
     const MutexLock lock(mutex_);
+    DEUT_CHECK(count() == pages_.size());  // else a thread that sees 0 would not look for the page's failure
     if (pages_.size() < kLimit || pages_.contains(page)) {
       const auto [at, inserted] = pages_.try_emplace(page);
       is_new = inserted || at->second.table != table;
       is_last = inserted && pages_.size() == kLimit;
+      DEUT_CHECK(pages_.size() <= kLimit);
       at->second = Damage{table, described, runtime_.Now()};
       count_.store(pages_.size(), std::memory_order_relaxed);
     }

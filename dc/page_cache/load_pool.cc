@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+
 namespace deut::dc {
 
 LoadPool::LoadPool(Runtime& runtime, PageLoader& loader, int threads)
@@ -12,6 +14,7 @@ LoadPool::LoadPool(Runtime& runtime, PageLoader& loader, int threads)
 LoadPool::~LoadPool() {
   {
     const MutexLock lock(mutex_);
+    DEUT_CHECK(queue_.empty());  // a batch lives on the stack of its caller
     stop_ = true;
     changed_.NotifyAll(runtime_);
   }
@@ -40,6 +43,7 @@ void LoadPool::LoadAll(TableId table, std::span<const std::string> keys, Side si
 }
 
 size_t LoadPool::NextPageLocked(Batch* batch) {
+  DEUT_DCHECK(batch->begun < batch->keys.size());
   const size_t at = batch->begun++;
   if (batch->begun == batch->keys.size()) std::erase(queue_, batch);
   return at;
@@ -48,6 +52,8 @@ size_t LoadPool::NextPageLocked(Batch* batch) {
 void LoadPool::Load(Batch* batch, size_t at) {
   (void)loader_.Load(batch->table, Target(batch->keys[at], batch->side));
   const MutexLock lock(mutex_);
+  // The last page that is counted ends the batch's life, so none may be counted before it was taken, or twice.
+  DEUT_CHECK(batch->loaded < batch->begun);
   if (++batch->loaded == batch->keys.size()) batch->done.Signal(runtime_);
 }
 

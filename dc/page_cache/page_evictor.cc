@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/observe/log.h"
 #include "common/runtime/process_memory.h"
 #include "common/testing/test_points.h"
@@ -149,6 +150,8 @@ void PageEvictor::WakeIfOverHighMark() {
 }
 
 void PageEvictor::WaitForMemory(Purpose purpose) {
+  // A thread that waited inside a guard would itself keep the memory of evicted pages from being freed.
+  DEUT_DCHECK(!trees_.domain.guard_held());
   if (budget_ == 0) return;
   uint64_t limit = purpose == Purpose::kToRead ? budget_ : budget_ - budget_ / 16;
   const MonotonicTime patience = runtime_.Now() + kMaxApplyWait;
@@ -251,6 +254,7 @@ uint64_t PageEvictor::SweepTable(TableId table) {
 }
 
 uint64_t PageEvictor::Step(TableId table, BwTree::Walk* walk) {
+  DEUT_CHECK(flusher_->empty());  // each batch was written or given up, so no page stays claimed
   uint64_t evicted = 0;
   BwTree::Walk next = *walk;
   PageSet written;
@@ -298,6 +302,7 @@ uint64_t PageEvictor::EvictWritten(TableId table, BwTree::Walk walk, const PageS
   if (tree == nullptr) return 0;
   EvictVisitor visitor(*tree, written);
   tree->VisitPages(/*level=*/0, &walk, &visitor);
+  DEUT_DCHECK(visitor.evicted() <= written.size());
   return visitor.evicted();
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
+
 namespace deut::dc {
 namespace {
 
@@ -14,8 +16,11 @@ constexpr uint32_t kMaxBackoffIntervals = 64;
 }  // namespace
 
 void PageMerger::Run(const std::function<bool()>& has_room) {
+  DEUT_DCHECK(!domain_.guard_held());
   if (runtime_.Now() < next_) return;
   const std::vector<TableId> tables = tables_.LiveTables();
+  // The search below would forget trees that still exist, and so begin their rounds again and again.
+  DEUT_CHECK(std::is_sorted(tables.begin(), tables.end()));
   for (const TableId table : tables) {
     if (stop_()) return;
     TreeState& tree = trees_[table];
@@ -60,6 +65,7 @@ void PageMerger::Round(TableId table, TreeState* state, const std::function<bool
     const ReclamationDomain::Guard guard(domain_);
     BwTree* const tree = source_.FindTree(table);
     if (tree == nullptr || tree->small_pages() == state->handled_small_pages) return;
+    DEUT_DCHECK(tree->small_pages() > state->handled_small_pages);  // no table's id is used twice
     state->progress.emplace().small_pages = tree->small_pages();
   }
   Progress& progress = *state->progress;
