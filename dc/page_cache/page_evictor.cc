@@ -9,7 +9,6 @@
 
 #include "common/base/check.h"
 #include "common/observe/log.h"
-#include "common/runtime/process_memory.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/page_state.h"
 
@@ -18,11 +17,6 @@ namespace {
 
 // Interval at which a sleeping evictor checks by itself, because garbage may have been freed, or may have come.
 constexpr Duration kCheckInterval = std::chrono::milliseconds(50);
-// Interval between two checks of the process's resident memory.
-constexpr Duration kReturnInterval = std::chrono::milliseconds(100);
-constexpr uint64_t kMinReturnedBytes = 16 << 20;
-// When a full round frees nothing, at most this many waiting threads proceed anyway.
-constexpr int kMaxAdmissionsWithoutProgress = 64;
 // Number of pages that the evictor loads itself before it writes and evicts them.
 constexpr size_t kMaxLoadedPerBatch = 16;
 
@@ -127,14 +121,13 @@ PageEvictor::PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeS
       source_(source),
       tables_(tables),
       loads_(loads),
-      used_(std::move(used)),
-      budget_(budget),
-      high_(budget / 8 * 7),
-      low_(budget / 16 * 13),
+      budget_(std::move(used), budget),
       on_error_(std::move(on_error)),
       flusher_(std::move(flusher)),
       merger_(runtime, trees.domain, source, tables, loads.loader(), merge_interval,
-              [this] { return stop_.load(std::memory_order_relaxed) || (budget_ != 0 && used_() > high_); }) {}
+              [this] { return stop_.load(std::memory_order_relaxed) || budget_.IsOverHighMark(); }),
+      returner_(runtime, budget_),
+      waiters_(runtime) {}
 
 PageEvictor::~PageEvictor() {
   stop_.store(true, std::memory_order_relaxed);
@@ -144,7 +137,7 @@ PageEvictor::~PageEvictor() {
 }
 
 void PageEvictor::WakeIfOverHighMark() {
-  if (budget_ == 0 || used_() <= high_) return;
+  if (!budget_.IsOverHighMark()) return;
   wakes_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.WakeAll(wakes_);
 }
@@ -152,22 +145,18 @@ void PageEvictor::WakeIfOverHighMark() {
 void PageEvictor::WaitForMemory(Purpose purpose) {
   // A thread that waited inside a guard would itself keep the memory of evicted pages from being freed.
   DEUT_DCHECK(!trees_.domain.guard_held());
-  if (budget_ == 0) return;
-  uint64_t limit = purpose == Purpose::kToRead ? budget_ : budget_ - budget_ / 16;
+  if (budget_.unlimited()) return;
+  uint64_t limit = purpose == Purpose::kToRead ? budget_.limit() : budget_.apply_limit();
   const MonotonicTime patience = runtime_.Now() + kMaxApplyWait;
   for (;;) {
-    // Loaded before `used_`: if memory is freed in between, progress_ has changed and Wait returns at once.
-    const uint32_t progress = progress_.load(std::memory_order_seq_cst);
-    if (used_() <= limit || stop_.load(std::memory_order_relaxed)) return;
-    // The evictor's last rounds freed nothing, so waiting is useless; it goes on trying. `admissions_without_progress_`
-    // bounds the threads that proceed for each attempt.
-    if (no_progress_.load(std::memory_order_relaxed) &&
-        admissions_without_progress_.fetch_sub(1, std::memory_order_relaxed) > 0) {
-      return;
-    }
+    // Loaded before memory is measured: if some is freed in between, Wait returns at once.
+    const uint32_t progress = waiters_.progress();
+    if (budget_.used() <= limit || stop_.load(std::memory_order_relaxed)) return;
+    // The evictor's last rounds freed nothing, so waiting is useless; it goes on trying.
+    if (waiters_.AdmitsWithoutProgress()) return;
     WakeIfOverHighMark();
-    runtime_.Wait(progress_, progress, limit == budget_ ? kNoDeadline : Deadline(patience));
-    if (limit != budget_ && runtime_.Now() >= patience) limit = budget_;
+    waiters_.Wait(progress, limit == budget_.limit() ? kNoDeadline : Deadline(patience));
+    if (limit != budget_.limit() && runtime_.Now() >= patience) limit = budget_.limit();
   }
 }
 
@@ -175,52 +164,24 @@ void PageEvictor::Run() {
   while (!stop_.load(std::memory_order_relaxed)) {
     // Loaded before the work: a WakeIfOverHighMark during it changes the word, so the waits below return at once.
     const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
-    merger_.Run([this] { return budget_ == 0 || used_() <= high_; });
-    if (budget_ == 0) {
+    merger_.Run([this] { return !budget_.IsOverHighMark(); });
+    if (budget_.unlimited()) {
       runtime_.Wait(wakes_, wakes, merger_.next());
       continue;
     }
-    ReturnFreedToSystem();
-    if (used_() <= high_) {
-      // `no_progress_` is cleared first: a thread that reads exhausted() as false then sees it cleared, and waits again
-      // when memory is full.
-      no_progress_.store(false, std::memory_order_relaxed);
-      exhausted_.store(false, std::memory_order_release);
-      WakeWaiters();  // garbage that was freed meanwhile counts as free memory
+    returner_.RunIfDue();
+    if (!budget_.IsOverHighMark()) {
+      waiters_.ReportRoom();  // garbage that was freed meanwhile counts as free memory
       runtime_.Wait(wakes_, wakes, std::min(merger_.next(), runtime_.Now() + kCheckInterval));
       continue;
     }
     // A round starts where the last one ended. The first one may only clear marks, so up to three are run.
     uint64_t evicted = 0;
     for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round();
-    admissions_without_progress_.store(kMaxAdmissionsWithoutProgress, std::memory_order_relaxed);
-    no_progress_.store(evicted == 0, std::memory_order_relaxed);
-    exhausted_.store(evicted == 0 && used_() > budget_, std::memory_order_relaxed);
-    WakeWaiters();
+    waiters_.ReportAttempt(/*freed=*/evicted != 0, budget_.IsExceeded());
     if (evicted == 0) runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
   }
-  WakeWaiters();
-}
-
-void PageEvictor::ReturnFreedToSystem() {
-  const MonotonicTime now = runtime_.Now();
-  if (now < next_return_) return;
-  next_return_ = now + kReturnInterval;
-  const auto unaccounted = [this] {
-    const uint64_t used = used_();
-    const uint64_t resident = ResidentBytes();
-    return resident > used ? resident - used : 0;
-  };
-  const uint64_t held = unaccounted();
-  unaccounted_ = std::min(unaccounted_, held);
-  if (held < unaccounted_ + std::max(kMinReturnedBytes, budget_ / 16)) return;
-  ReturnFreedMemory();
-  unaccounted_ = unaccounted();
-}
-
-void PageEvictor::WakeWaiters() {
-  progress_.fetch_add(1, std::memory_order_seq_cst);
-  runtime_.WakeAll(progress_);
+  waiters_.Wake();
 }
 
 uint64_t PageEvictor::Round() {
@@ -241,13 +202,13 @@ uint64_t PageEvictor::SweepTable(TableId table) {
   BwTree::Walk& hand = hands_[table];
   if (hand.complete) hand = BwTree::Walk();
   while (!hand.complete && !ShouldStop()) {
-    ReturnFreedToSystem();
+    returner_.RunIfDue();
     const uint64_t now = Step(table, &hand);
     evicted += now;
     evictions_.fetch_add(now, std::memory_order_relaxed);
     if (now != 0) {
       trees_.domain.Collect();
-      WakeWaiters();
+      waiters_.Wake();
     }
   }
   return evicted;

@@ -4,16 +4,13 @@
 // Its thread walks over the leaves as a clock with a second chance. A page that was used since the last visit loses
 // its mark. Otherwise the page is evicted if it is clean; if it is dirty, it is written and then evicted.
 // Inner pages, and the root of every table, stay: some thousandths of the data.
-// Memory levels. Below the low mark the thread sleeps. Above the high mark it works. Above the budget, besides,
-//   threads that bring in data wait (WaitForMemory), if they may block. A thread that commits, or that answers from
-//   memory, never waits.
-// If nothing can be evicted (only inner pages are left, or the disk is full), waiting threads must not wait for ever.
-//   When a whole round has freed nothing, some of them proceed after each attempt of the evictor, so that memory does
-//   not grow without limit. `exhausted` reports that state; the transaction component then refuses puts (rule X7).
-// Pages of all sizes come and go, so the allocator keeps much of the freed memory in fragments. That would grow to
-//   several times the budget. So the thread makes the allocator return it when the process has grown by more than a
-//   sixteenth of the budget beyond the accounted bytes.
-// The same thread merges pages (page_merger.h), because a page must not be evicted while it is merged.
+// Memory levels (memory_budget.h). The thread begins to work above the high mark, and goes on down to the low mark.
+//   Above the budget, besides, threads that bring in data wait (WaitForMemory), if they may block. A thread that
+//   commits, or that answers from memory, never waits.
+// If nothing can be evicted (only inner pages are left, or the disk is full), some waiting threads proceed after each
+//   attempt (memory_waiters.h). `exhausted` reports that state; the transaction component then refuses puts (rule X7).
+// The same thread merges pages (page_merger.h), because a page must not be evicted while it is merged. It also makes
+// the allocator return freed memory (freed_memory_returner.h).
 // Thread-safety: all methods from any thread. Ownership: owns its thread; borrows the rest.
 #ifndef DC_PAGE_CACHE_PAGE_EVICTOR_H_
 #define DC_PAGE_CACHE_PAGE_EVICTOR_H_
@@ -33,15 +30,18 @@
 #include "common/runtime/runtime.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_flusher.h"
+#include "dc/page_cache/freed_memory_returner.h"
 #include "dc/page_cache/load_pool.h"
+#include "dc/page_cache/memory_budget.h"
+#include "dc/page_cache/memory_waiters.h"
 #include "dc/page_cache/page_merger.h"
 
 namespace deut::dc {
 
 class PageEvictor {
  public:
-  // `used`: bytes that count against `budget`. `budget` 0: no limit; then nothing is evicted. `merge_interval`: see
-  // PageMerger. `on_error`: called on the evictor's thread with the reason why pages cannot be written.
+  // `used`, `budget`: see MemoryBudget; without a limit nothing is evicted. `merge_interval`: see PageMerger.
+  // `on_error`: called on the evictor's thread with the reason why pages cannot be written.
   static Result<std::unique_ptr<PageEvictor>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                      SegmentStore& store, TreeSource& source, TableList& tables,
                                                      LoadPool& loads, std::function<uint64_t()> used, uint64_t budget,
@@ -60,7 +60,7 @@ class PageEvictor {
   static constexpr Duration kMaxApplyWait = std::chrono::milliseconds(50);
   void WaitForMemory(Purpose purpose);
   // True if nothing more can be evicted, and the budget is exceeded.
-  bool exhausted() const { return exhausted_.load(std::memory_order_acquire); }
+  bool exhausted() const { return waiters_.exhausted(); }
 
   uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }
   uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }
@@ -76,8 +76,6 @@ class PageEvictor {
               std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
   void Run();
-  void ReturnFreedToSystem();
-  void WakeWaiters();
   // A round over all tables, or until memory is below the low mark. Returns the number of evicted pages.
   uint64_t Round();
   uint64_t SweepTable(TableId table);
@@ -88,33 +86,25 @@ class PageEvictor {
   // not in memory, too long to be written as one more part. At most kMaxLoadedPerBatch are loaded before they are
   // written and evicted: the evictor must not fill the memory that it frees. Returns the pages that were handed over.
   PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> upper_bounds);
-  bool ShouldStop() const { return stop_.load(std::memory_order_relaxed) || used_() <= low_; }
+  bool ShouldStop() const { return stop_.load(std::memory_order_relaxed) || !budget_.IsOverLowMark(); }
 
   Runtime& runtime_;
   const BwTreeEnvironment trees_;
   TreeSource& source_;
   TableList& tables_;
   LoadPool& loads_;
-  const std::function<uint64_t()> used_;
-  const uint64_t budget_;
-  const uint64_t high_;
-  const uint64_t low_;
+  const MemoryBudget budget_;
   const std::function<void(const Status&)> on_error_;
   const std::unique_ptr<PageFlusher> flusher_;
   std::atomic<bool> stop_{false};
   // Only the evictor's thread uses these.
   PageMerger merger_;
-  MonotonicTime next_return_;
-  uint64_t unaccounted_ = 0;  // minimum of resident bytes beyond `used` since freed memory was last returned
+  FreedMemoryReturner returner_;
   absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended in each table
   bool failing_ = false;
 
-  std::atomic<uint32_t> wakes_{0};        // changes wake the thread
-  std::atomic<uint32_t> progress_{0};     // changes wake the threads that wait for memory
-  std::atomic<bool> no_progress_{false};  // a whole round has freed nothing
-  // While no_progress_ is set: number of waiting threads that still proceed before the next attempt.
-  std::atomic<int> admissions_without_progress_{0};
-  std::atomic<bool> exhausted_{false};
+  std::atomic<uint32_t> wakes_{0};  // changes wake the thread
+  MemoryWaiters waiters_;
   std::atomic<uint64_t> evictions_{0};
   std::atomic<uint64_t> rounds_{0};
   std::unique_ptr<Thread> thread_;  // the last member: it uses the others
