@@ -142,6 +142,7 @@ void BasePage::FillEntries(const Content& content) {
   size_t i = 0;
   for (const Content::Piece& piece : content.pieces_) {
     if (piece.run != nullptr) {
+      // The offsets of a run move by one distance. It wraps around if the run comes to lie nearer to the front.
       const std::string_view run = piece.run->run(piece.begin, piece.end);
       const uint32_t* from = piece.run->offsets() + piece.begin;
       const uint32_t shift =

@@ -45,7 +45,8 @@ inline bool LiesLeft(const Node& page, const Target& target) {
 // left of that page.
 PageId FindChild(const Node* head, const Target& target);
 
-// The bounds of the child that covers `key`, as the page states them. REQUIRES: the page covers the key.
+// The bounds of the child that covers `key`, as the page states them. If the page does not cover the key, the bounds do
+// not contain it.
 struct ChildBounds {
   std::string_view low;
   std::string_view high;

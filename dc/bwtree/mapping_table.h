@@ -100,7 +100,7 @@ class MappingTable {
   // REQUIRES: a guard.
   ImageParts Image(PageId id) const;
   bool HasImage(PageId id) const { return (slots_[id.value].image.load(std::memory_order_acquire) & ~kClaimed) != 0; }
-  // False: another thread holds the claim. REQUIRES: `id` is live, a guard.
+  // False: another thread holds the claim, or has just replaced the image. REQUIRES: `id` is live, a guard.
   [[nodiscard]] bool ClaimImage(PageId id);
   // REQUIRES: the claim. False: the page was freed meanwhile, and nothing changed.
   [[nodiscard]] bool SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain);

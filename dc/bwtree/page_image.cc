@@ -79,6 +79,7 @@ void EncodeBaseImage(const BasePage& page, std::string* out) {
   AppendU32(out, page.is_leaf() ? page.tombstones() : 0);
   out->append(page.low());
   out->append(fence.high_key());
+  // The entries have the format of an answer, which has no tombstones. So their numbers are listed.
   if (page.is_leaf() && page.tombstones() != 0) {
     for (uint32_t i = 0; i < count; ++i) {
       if (page.tombstone(i)) AppendU32(out, i);

@@ -1,4 +1,4 @@
-// Point reads. HOT PATH: no allocation (except by the answer), no lock, no system call.
+// Point reads. HOT PATH: no lock, no system call; allocates only for the answer, and for a consolidation now and then.
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"

@@ -1,5 +1,5 @@
-// Scans, one page at a time. HOT PATH: no lock, no system call; allocates only where bounds outgrow the cursor's
-// strings.
+// Scans, one page at a time. HOT PATH: no lock, no system call; allocates only for the answer, for bounds that outgrow
+// the cursor's strings, for a long chain (LeafMerge), and for a consolidation now and then.
 // A scan holds nothing between calls: it reads a page that was split or refilled meanwhile in its current state.
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,5 @@
-// Put and delete. HOT PATH: at most one allocation, no lock, no system call.
+// Put and delete. HOT PATH: no lock, no system call; at most one allocation, except for stubs, consolidations and
+// splits.
 #include <algorithm>
 
 #include "common/base/check.h"
