@@ -23,7 +23,7 @@
 #include "dc/checkpoint/recovery.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
-#include "dc/record_ops/table_registry.h"
+#include "dc/tables/table_registry.h"
 
 namespace deut::dc {
 

@@ -51,7 +51,7 @@
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/checkpoint_set.h"
 #include "dc/page_store/segment_store.h"
-#include "dc/record_ops/table_registry.h"
+#include "dc/tables/table_registry.h"
 
 namespace deut::dc {
 

@@ -30,7 +30,7 @@
 #include "dc/checkpoint/recovery_progress.h"
 #include "dc/page_store/checkpoint_number.h"
 #include "dc/page_store/segment_store.h"
-#include "dc/record_ops/table_registry.h"
+#include "dc/tables/table_registry.h"
 
 namespace deut::dc {
 

@@ -118,7 +118,7 @@ void Catalogue::CancelReservation(std::string_view name) {
   const auto named = names_.find(std::string(name));
   DEUT_CHECK(named != names_.end());
   DEUT_CHECK(!owned_.contains(named->second.value));  // the id of a table that was created is never used again
-  // No log record and no client has seen the id. If it is reused, the DC need not remember a gap (dc/record_ops/dropped_ids.h).
+  // No log record and no client has seen the id. If it is reused, the DC need not remember a gap (dc/tables/dropped_ids.h).
   cancelled_.push_back(named->second);
   names_.erase(named);
 }

@@ -6,8 +6,8 @@
 // creations may be logged in either order. If table 6 is created first, table 5 would count as dropped, and its
 // creation would be taken for a repetition.
 // Thread-safety: a value. Ownership: owns its runs.
-#ifndef DC_RECORD_OPS_DROPPED_IDS_H_
-#define DC_RECORD_OPS_DROPPED_IDS_H_
+#ifndef DC_TABLES_DROPPED_IDS_H_
+#define DC_TABLES_DROPPED_IDS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -66,4 +66,4 @@ class DroppedIds {
 
 }  // namespace deut::dc
 
-#endif  // DC_RECORD_OPS_DROPPED_IDS_H_
+#endif  // DC_TABLES_DROPPED_IDS_H_

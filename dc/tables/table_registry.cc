@@ -1,4 +1,4 @@
-#include "dc/record_ops/table_registry.h"
+#include "dc/tables/table_registry.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "dc/record_ops/table_reaper.h"
+#include "dc/tables/table_reaper.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "dc/record_ops/dropped_ids.h"
+#include "dc/tables/dropped_ids.h"
 
 #include <cstdint>
 #include <set>

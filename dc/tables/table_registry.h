@@ -9,8 +9,8 @@
 // reaper, which frees the tree in the background.
 // Thread-safety: all methods from any thread; Find requires a guard of the domain, and its answer lives as long as
 // that guard. Ownership: owns the live tables.
-#ifndef DC_RECORD_OPS_TABLE_REGISTRY_H_
-#define DC_RECORD_OPS_TABLE_REGISTRY_H_
+#ifndef DC_TABLES_TABLE_REGISTRY_H_
+#define DC_TABLES_TABLE_REGISTRY_H_
 
 #include <atomic>
 #include <memory>
@@ -24,8 +24,8 @@
 #include "common/sync/mutex.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/tree_source.h"
-#include "dc/record_ops/dropped_ids.h"
-#include "dc/record_ops/table_reaper.h"
+#include "dc/tables/dropped_ids.h"
+#include "dc/tables/table_reaper.h"
 
 namespace deut::dc {
 
@@ -93,4 +93,4 @@ class TableRegistry final : public TreeSource, public TableList {
 
 }  // namespace deut::dc
 
-#endif  // DC_RECORD_OPS_TABLE_REGISTRY_H_
+#endif  // DC_TABLES_TABLE_REGISTRY_H_

@@ -13,8 +13,8 @@
 // Thread-safety: all methods from any thread; Stop by one thread. Ownership: the reaper owns doomed tables. The
 // mapping table and the domain of their trees outlive the call of Stop. A thread that adds a table after that call
 // frees the table itself.
-#ifndef DC_RECORD_OPS_TABLE_REAPER_H_
-#define DC_RECORD_OPS_TABLE_REAPER_H_
+#ifndef DC_TABLES_TABLE_REAPER_H_
+#define DC_TABLES_TABLE_REAPER_H_
 
 #include <atomic>
 #include <cstddef>
@@ -77,4 +77,4 @@ class TableReaper {
 
 }  // namespace deut::dc
 
-#endif  // DC_RECORD_OPS_TABLE_REAPER_H_
+#endif  // DC_TABLES_TABLE_REAPER_H_
