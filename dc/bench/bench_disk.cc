@@ -115,9 +115,9 @@ void BenchBeyondMemory(const BenchOptions& options, BenchReport* report) {
     }
   }
   store.CheckAll(records);
-  report->Add("disk: memory used / budget", "ratio",
-              static_cast<double>(store.operations().memory_bytes() * options.memory_share) /
-                  static_cast<double>(checksums.bytes()));
+  report->Add(
+      "disk: memory used / budget", "ratio",
+      static_cast<double>(store.memory_bytes() * options.memory_share) / static_cast<double>(checksums.bytes()));
 }
 
 void BenchRecovery(const BenchOptions& options, BenchReport* report) {

@@ -75,7 +75,7 @@ void BenchMemory(const BenchOptions& options, BenchReport* report) {
   store.CheckAll(options.records);
   const double bytes = static_cast<double>(checksums.bytes());
   report->Add("memory: of the component for a byte of records", "ratio",
-              static_cast<double>(store.operations().memory_bytes()) / bytes);
+              static_cast<double>(store.memory_bytes()) / bytes);
 }
 
 }  // namespace deut::dc::bench

@@ -52,7 +52,7 @@ class BenchStore::BatchMaker {
   }
   void Apply() {
     const MonotonicTime begin = RealRuntime().Now();
-    const Status status = store_.operations_->ApplyBatch(batch_, Position());
+    const Status status = store_.operations().ApplyBatch(batch_, Position());
     thread_->work.busy += RealRuntime().Now() - begin;
     DEUT_CHECK(status.ok());
     batch_.entries.clear();
@@ -68,14 +68,14 @@ class BenchStore::BatchMaker {
 BenchStore::BenchStore(Storage& storage, const std::string& directory, uint64_t memory_bytes,
                        const ChecksumTable& checksums, uint64_t records)
     : checksums_(checksums), records_(records) {
-  RecordOperationsOptions options;
+  RecordStoreOptions options;
   options.memory_bytes = memory_bytes;
   options.max_pages = uint32_t{1} << 24;
-  const RecordOperations::Location home{storage, directory, DcId(1), DcIncarnation(1)};
-  auto opened = RecordOperations::Open(RealRuntime(), home, options);
+  const RecordStore::Location home{storage, directory, DcId(1), DcIncarnation(1)};
+  auto opened = RecordStore::Open(RealRuntime(), home, options);
   DEUT_CHECK(opened.ok());
-  operations_ = std::move(*opened);
-  lsn_ = operations_->recovered().commit.value;
+  store_ = std::move(*opened);
+  lsn_ = store_->recovered().commit.value;
   // Later than every timestamp of an earlier incarnation: a full batch is more than half of kBatchBytes of log, and
   // other batches are few.
   time_ = static_cast<uint32_t>(lsn_.load() / kBatchBytes * 4 + (lsn_.load() != 0 ? 1000 : 0));
@@ -102,7 +102,7 @@ void BenchStore::Delete(std::span<const uint32_t> records) {
 void BenchStore::Lookup(uint64_t record, BenchThread* thread) {
   RecordBatch& answer = thread->answer;
   answer.Clear();
-  const Status status = operations_->Read(kBenchTable, BenchKey(record), &answer);
+  const Status status = operations().Read(kBenchTable, BenchKey(record), &answer);
   DEUT_CHECK(status.ok() && answer.size() == 1);
   DEUT_CHECK(SumOfBytes(answer.bytes()) == ChecksumOfRecord(record));
   ++thread->work.operations;
@@ -122,7 +122,7 @@ void BenchStore::LookupSeveral(BenchThread* thread) {
     reads[i].key = keys[i];
     reads[i].answer = &thread->answers[i];
   }
-  operations_->TryReadSeveral(reads);
+  operations().TryReadSeveral(reads);
   for (size_t i = 0; i < kReads; ++i) {
     DEUT_CHECK(reads[i].status.ok() && !reads[i].missing && reads[i].answer->size() == 1);
     DEUT_CHECK(SumOfBytes(reads[i].answer->bytes()) == ChecksumOfRecord(records[i]));
@@ -145,7 +145,7 @@ void BenchStore::Scan(uint64_t first, uint64_t count, BenchThread* thread) {
     ScanBudget budget;
     budget.records = count - got;
     budget.bytes = kAnswerBytes;
-    DEUT_CHECK(operations_->Scan(kBenchTable, Direction::kAscending, &cursor, &budget, UINT64_MAX, &answer).ok());
+    DEUT_CHECK(operations().Scan(kBenchTable, Direction::kAscending, &cursor, &budget, UINT64_MAX, &answer).ok());
     got += answer.size();
     checksum += SumOfBytes(answer.bytes());
     thread->work.record_bytes += answer.bytes().size();
@@ -164,7 +164,7 @@ void BenchStore::CheckAll(uint64_t records) {
     answer.Clear();
     ScanBudget budget;
     budget.bytes = kAnswerBytes;
-    DEUT_CHECK(operations_->Scan(kBenchTable, Direction::kAscending, &cursor, &budget, UINT64_MAX, &answer).ok());
+    DEUT_CHECK(operations().Scan(kBenchTable, Direction::kAscending, &cursor, &budget, UINT64_MAX, &answer).ok());
     for (RecordBatch::Iterator it(answer); it.Valid(); it.Next(), ++found) {
       DEUT_CHECK(it.record().key.size() >= BenchKey::kDigits);
       const uint64_t record = BenchKey::RecordOf(it.record().key);
@@ -177,7 +177,7 @@ void BenchStore::CheckAll(uint64_t records) {
 
 uint64_t BenchStore::Counter(std::string_view name) {
   std::vector<CounterValue> counters;
-  operations_->AppendCounters(&counters);
+  store_->AppendCounters(&counters);
   const auto found =
       std::find_if(counters.begin(), counters.end(), [name](const CounterValue& c) { return c.name == name; });
   DEUT_CHECK(found != counters.end());
@@ -185,7 +185,7 @@ uint64_t BenchStore::Counter(std::string_view name) {
 }
 
 void BenchStore::Checkpoint() {
-  DEUT_CHECK(operations_->Checkpoint([this] { return Position{Lsn(log_bytes()), 1}; }).ok());
+  DEUT_CHECK(store_->Checkpoint([this] { return Position{Lsn(log_bytes()), 1}; }).ok());
 }
 
 }  // namespace deut::dc::bench

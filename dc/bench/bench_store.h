@@ -20,7 +20,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "dc/bench/bench_records.h"
-#include "dc/record_ops/record_operations.h"
+#include "dc/store/record_store.h"
 #include "protocol/record_batch.h"
 
 namespace deut::dc::bench {
@@ -67,7 +67,8 @@ class BenchStore {
   void Checkpoint();
   // Bytes of the log so far.
   uint64_t log_bytes() const { return lsn_.load(std::memory_order_relaxed); }
-  RecordOperations& operations() { return *operations_; }
+  RecordOperations& operations() { return store_->operations(); }
+  uint64_t memory_bytes() { return store_->memory_bytes(); }
 
  private:
   class BatchMaker;
@@ -76,7 +77,7 @@ class BenchStore {
 
   const ChecksumTable& checksums_;
   const uint64_t records_;
-  std::unique_ptr<RecordOperations> operations_;
+  std::unique_ptr<RecordStore> store_;
   std::atomic<uint64_t> lsn_{0};
   std::atomic<uint32_t> time_{0};
 };

@@ -9,7 +9,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint64_t kDiskBytes = 6 << 20;
 
-RecordOperationsOptions Options(uint64_t reserve_segments) {
-  RecordOperationsOptions options = SmallPages(0);
+RecordStoreOptions Options(uint64_t reserve_segments) {
+  RecordStoreOptions options = SmallPages(0);
   options.cleaner.interval = Duration();
   options.cleaner.bytes_per_second = 0;
   options.store.reserve_bytes = reserve_segments * options.store.segment_bytes;
@@ -37,14 +37,14 @@ uint64_t Fill(World* world) {
       EXPECT_EQ(status, ErrorCode::kResourceExhausted) << status.ToString();
       return number;
     }
-    (void)world->operations().Clean();  // may fail for lack of room, too
+    (void)world->store().Clean();  // may fail for lack of room, too
   }
 }
 
 // Does the work of the background threads until a checkpoint has room. Returns the number of tries; 0: it never had.
 int TriesToCheckpoint(World* world) {
   for (int tries = 1; tries <= 200; ++tries) {
-    const Status cleaned = world->operations().Clean();
+    const Status cleaned = world->store().Clean();
     EXPECT_TRUE(cleaned.ok() || cleaned == ErrorCode::kResourceExhausted) << cleaned.ToString();
     if (world->Checkpoint().ok()) return tries;
   }
@@ -84,7 +84,7 @@ TEST(FullDiskTest, DeletesGiveSpaceBack) {
   const auto gave_back = [&] { return world.Counter("storage_bytes") < full * 2 / 3; };
   const MonotonicTime end = RealRuntime().Now() + seconds(30);
   for (int i = 0; i < 4 || (RealRuntime().Now() < end && !(near_live() && gave_back())); ++i) {
-    ASSERT_TRUE(world.operations().Clean().ok());
+    ASSERT_TRUE(world.store().Clean().ok());
     ASSERT_TRUE(world.Checkpoint().ok());
   }
   EXPECT_TRUE(near_live()) << world.Counter("storage_bytes") << " of " << world.Counter("storage_live_bytes");
@@ -124,7 +124,7 @@ TEST(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
 // A small segment is a header, a few live pages, and the rest of a block; a copy of it would be just as large.
 TEST(FullDiskTest, ASegmentWhoseCopyWouldBeNoSmallerIsNotCopied) {
   FaultyDisk disk(RealRuntime(), 3);
-  RecordOperationsOptions options = Options(8);
+  RecordStoreOptions options = Options(8);
   options.merge_interval = std::chrono::hours(24);  // no merge writes pages
   World world(options, &disk);
   ASSERT_TRUE(world.TryRestart().ok());
@@ -137,7 +137,7 @@ TEST(FullDiskTest, ASegmentWhoseCopyWouldBeNoSmallerIsNotCopied) {
   for (int life = 0; life < 4; ++life) {
     ASSERT_TRUE(world.TryRestart().ok());  // so that nothing is appended to the existing segments
     for (int i = 0; i < 3; ++i) {
-      ASSERT_TRUE(world.operations().Clean().ok());
+      ASSERT_TRUE(world.store().Clean().ok());
       ASSERT_TRUE(world.Checkpoint().ok());
     }
     copied = world.Counter("cleaned_bytes_written");

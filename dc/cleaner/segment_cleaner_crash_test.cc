@@ -12,7 +12,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -28,8 +28,8 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 uint64_t Seed() { return FromEnvironment("DEUT_SEED", 1); }
 uint64_t Step() { return FromEnvironment("DEUT_POWER_STEP", 3); }
 
-RecordOperationsOptions Options() {
-  RecordOperationsOptions options = SmallPages(0);
+RecordStoreOptions Options() {
+  RecordStoreOptions options = SmallPages(0);
   options.store.segment_bytes = 16 << 10;
   options.store.append_buffer_bytes = 16 << 10;
   options.cleaner.interval = Duration();
@@ -60,7 +60,7 @@ WorkResult Work(World* world, Random* random, int rounds) {
     world->LowWater();
     world->TryFlush();
     if (world->broken()) break;
-    for (const Status& status : {world->Checkpoint(), world->operations().Clean()}) {
+    for (const Status& status : {world->Checkpoint(), world->store().Clean()}) {
       if (status == ErrorCode::kResourceExhausted) ++result.refused;
     }
     result.cleaned = world->Counter("segments_cleaned");

@@ -11,7 +11,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -23,13 +23,13 @@ constexpr uint64_t kSlackSegments = 4;
 constexpr uint64_t kOpenSegments = 6;
 
 // Options by which cleaning runs only on request.
-RecordOperationsOptions Options(uint64_t memory_bytes = 0) {
-  RecordOperationsOptions options = SmallPages(memory_bytes);
+RecordStoreOptions Options(uint64_t memory_bytes = 0) {
+  RecordStoreOptions options = SmallPages(memory_bytes);
   options.cleaner.interval = Duration();
   options.cleaner.bytes_per_second = 0;
   options.cleaner.slack_segments = kSlackSegments;
   // The image of a page that was merged away counts as live until no thread can see the page. Then the live bytes
-  // could not be checked exactly. record_ops/persistence_test.cc tests both together.
+  // could not be checked exactly. dc/store/persistence_test.cc tests both together.
   options.merge_interval = std::chrono::hours(24);
   return options;
 }
@@ -83,7 +83,7 @@ TEST_F(SegmentCleanerTest, SpaceComesBackAfterOverwritingAndDeleting) {
     world.LowWater();
     world.Flush();
     ASSERT_TRUE(world.Checkpoint().ok());
-    ASSERT_TRUE(world.operations().Clean().ok());
+    ASSERT_TRUE(world.store().Clean().ok());
   }
   PrintFigures(world, "overwritten");
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(world.Checkpoint().ok());
@@ -100,7 +100,7 @@ TEST_F(SegmentCleanerTest, SpaceComesBackAfterOverwritingAndDeleting) {
   const uint64_t full = world.Counter("storage_live_bytes");
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(world.Checkpoint().ok());
   world.ExpectRight();
-  ASSERT_TRUE(world.operations().Clean().ok());
+  ASSERT_TRUE(world.store().Clean().ok());
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(world.Checkpoint().ok());
   PrintFigures(world, "deleted");
   EXPECT_LE(world.Counter("storage_bytes"), Bound(world));
@@ -115,20 +115,20 @@ TEST_F(SegmentCleanerTest, WithNothingToCleanNothingIsWritten) {
   Change(&world, &random, 3000, 6000);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(world.Checkpoint().ok());
-    ASSERT_TRUE(world.operations().Clean().ok());
+    ASSERT_TRUE(world.store().Clean().ok());
   }
-  while (world.operations().CheckpointFreesSpace()) ASSERT_TRUE(world.Checkpoint().ok());
+  while (world.store().CheckpointFreesSpace()) ASSERT_TRUE(world.Checkpoint().ok());
   const uint64_t written = world.Counter("storage_written_bytes");
   const uint64_t read = world.Counter("cleaned_bytes_read");
-  ASSERT_TRUE(world.operations().Clean().ok());
-  EXPECT_FALSE(world.operations().CheckpointFreesSpace());
+  ASSERT_TRUE(world.store().Clean().ok());
+  EXPECT_FALSE(world.store().CheckpointFreesSpace());
   EXPECT_EQ(world.Counter("storage_written_bytes"), written);
   EXPECT_EQ(world.Counter("cleaned_bytes_read"), read);
 }
 
 // If blocks and headers are large beside a segment, a copy may fill its segment as sparsely as the original did.
 TEST_F(SegmentCleanerTest, CopiedSegmentsAreNotCopiedRepeatedly) {
-  RecordOperationsOptions options = Options();
+  RecordStoreOptions options = Options();
   options.store.segment_bytes = 12 << 10;
   options.cleaner.slack_segments = 0;
   World world(options);
@@ -139,7 +139,7 @@ TEST_F(SegmentCleanerTest, CopiedSegmentsAreNotCopiedRepeatedly) {
     ASSERT_TRUE(world.Checkpoint().ok());
     const uint64_t segments = world.Counter("storage_segments");
     const uint64_t cleaned = world.Counter("segments_cleaned");
-    ASSERT_TRUE(world.operations().Clean().ok());
+    ASSERT_TRUE(world.store().Clean().ok());
     EXPECT_LE(world.Counter("segments_cleaned") - cleaned, segments);
   }
   EXPECT_GT(world.Counter("segments_cleaned"), 0u);
@@ -148,7 +148,7 @@ TEST_F(SegmentCleanerTest, CopiedSegmentsAreNotCopiedRepeatedly) {
 
 // Cleans in the background, with checkpoints only when they free space.
 TEST_F(SegmentCleanerTest, AThreadOfItsOwn) {
-  RecordOperationsOptions options = Options();
+  RecordStoreOptions options = Options();
   options.cleaner.interval = std::chrono::milliseconds(1);
   options.cleaner.bytes_per_second = 64 << 20;
   World world(options);
@@ -159,7 +159,7 @@ TEST_F(SegmentCleanerTest, AThreadOfItsOwn) {
     ASSERT_TRUE(world.Checkpoint().ok());
   }
   while (world.Counter("segments_cleaned") < 5 || world.Counter("storage_bytes") > Bound(world)) {
-    if (world.operations().CheckpointFreesSpace()) {
+    if (world.store().CheckpointFreesSpace()) {
       ASSERT_TRUE(world.Checkpoint().ok());
     } else {
       RealRuntime().Yield();
@@ -178,7 +178,7 @@ TEST_F(SegmentCleanerTest, WhileEverythingGoesOn) {
   CheckpointsAndReads background(&world, 8000);
   std::atomic<bool> stop{false};
   const auto cleaner = RealRuntime().StartThread("cleaner", [&] {
-    while (!stop.load()) ASSERT_TRUE(world.operations().Clean().ok());
+    while (!stop.load()) ASSERT_TRUE(world.store().Clean().ok());
   });
   for (int round = 0; round < 5 || background.taken() < 5 || world.Counter("segments_cleaned") < 10; ++round) {
     Change(&world, &random, 8000, 4000);
@@ -205,7 +205,7 @@ void MakeGarbage(World* world, Random* random) {
     Change(world, random, 4000, 3000);
     ASSERT_TRUE(world->Checkpoint().ok());
   }
-  while (world->operations().CheckpointFreesSpace()) ASSERT_TRUE(world->Checkpoint().ok());
+  while (world->store().CheckpointFreesSpace()) ASSERT_TRUE(world->Checkpoint().ok());
 }
 
 // A checkpoint is taken between writing the copies and installing them. The replaced parts become dead only after the
@@ -219,7 +219,7 @@ TEST_F(SegmentCleanerTest, CleanACheckpointKeepsWhatItNames) {
     if (at != "bwtree.rewrite.written" || checkpoints++ >= 20) return;
     ASSERT_TRUE(world.Checkpoint().ok());
   });
-  ASSERT_TRUE(world.operations().Clean().ok());
+  ASSERT_TRUE(world.store().Clean().ok());
   testing::SetPointHandler({});
   EXPECT_GT(checkpoints, 5);
   world.Restart();
@@ -240,7 +240,7 @@ TEST_F(SegmentCleanerTest, CleanACopyNeverBringsBackWhatWasBefore) {
     Change(&world, &random, 4000, 1000);
     ASSERT_TRUE(world.Checkpoint().ok());
   });
-  ASSERT_TRUE(world.operations().Clean().ok());
+  ASSERT_TRUE(world.store().Clean().ok());
   testing::SetPointHandler({});
   EXPECT_GT(world.Counter("cleaned_copies_lost"), 0u);
   ASSERT_TRUE(world.Checkpoint().ok());
@@ -255,7 +255,7 @@ TEST_F(SegmentCleanerTest, LostCompareAndSwaps) {
   uint64_t passes = 0;
   testing::SetCasHandler(
       [&](std::string_view name) { return name == "mapping_table.replace_image.cas" && ++passes % 3 == 0; });
-  ASSERT_TRUE(world.operations().Clean().ok());
+  ASSERT_TRUE(world.store().Clean().ok());
   testing::SetCasHandler({});
   EXPECT_GE(passes, 15u);
   EXPECT_GE(world.Counter("cleaned_copies_lost"), passes / 3);

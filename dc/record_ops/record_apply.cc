@@ -35,7 +35,7 @@ bool IsUpdate(const LogEntryView& entry) {
 
 }  // namespace
 
-void RecordOperations::BeginStream() { consolidation_timestamp_.store(0, std::memory_order_release); }
+void RecordOperations::BeginStream() { trees_.consolidation_timestamp().store(0, std::memory_order_release); }
 
 Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
   UnflushedUpdates::Batch unflushed(unflushed_, batch.entries.size());
@@ -45,7 +45,7 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
     }
   }
   // Redo lasts until the new stream has sent a low-water: until then its updates may already be in the pages.
-  DEUT_IN_FLIGHT_IF(consolidation_timestamp_.load(std::memory_order_relaxed) == 0, "dc.redo");
+  DEUT_IN_FLIGHT_IF(trees_.consolidation_timestamp().load(std::memory_order_relaxed) == 0, "dc.redo");
   absl::InlinedVector<LogEntryView, kMaxUpdatesPerRun> updates;
   std::atomic<size_t> bytes{kBytesPerBudgetCheck - 1};  // so that the first update checks
   for (LogBatch::Iterator it(batch); it.Valid();) {
@@ -101,8 +101,8 @@ Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates, std
     // the part of the budget that applying leaves free covers it.
     const size_t before = bytes->fetch_add(taken, std::memory_order_relaxed);
     if (before / kBytesPerBudgetCheck != (before + taken) / kBytesPerBudgetCheck) {
-      evictor_->WakeIfOverHighMark();
-      evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
+      evictor_.WakeIfOverHighMark();
+      evictor_.WaitForMemory(PageEvictor::Purpose::kToApply);
     }
     DEUT_RETURN_IF_ERROR(ApplyGroup(updates.first(count)));
     updates = updates.subspan(count);
@@ -124,8 +124,8 @@ Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
 }
 
 Result<size_t> RecordOperations::ApplyWithoutWaiting(std::span<const LogEntryView> updates) {
-  const ReclamationDomain::Guard guard(domain_);
-  BwTree* const tree = tables_.FindTree(updates.front().table);
+  const ReclamationDomain::Guard guard(trees_.domain());
+  BwTree* const tree = trees_.registry().FindTree(updates.front().table);
   if (tree == nullptr) return 0;
   std::array<std::string_view, kMaxUpdatesPerGroup> keys;
   std::array<BwTree::LeafHint, kMaxUpdatesPerGroup> hints;
@@ -157,11 +157,11 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
       break;
     }
     case LogEntryKind::kCreateTable: {
-      DEUT_ASSIGN_OR_RETURN(applied, tables_.Create(entry.table, entry.key));
+      DEUT_ASSIGN_OR_RETURN(applied, trees_.registry().Create(entry.table, entry.key));
       break;
     }
     case LogEntryKind::kDropTable: {
-      DEUT_ASSIGN_OR_RETURN(applied, tables_.Drop(entry.table));
+      DEUT_ASSIGN_OR_RETURN(applied, trees_.registry().Drop(entry.table));
       break;
     }
     case LogEntryKind::kLowWater:
@@ -180,8 +180,8 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
   for (;;) {
     bool gate_closed = false;
     {
-      const ReclamationDomain::Guard guard(domain_);
-      const TableRegistry::Found found = tables_.Find(entry.table);
+      const ReclamationDomain::Guard guard(trees_.domain());
+      const TableRegistry::Found found = trees_.registry().Find(entry.table);
       if (found.state == TableRegistry::State::kUnknown) {
         return DEUT_ERROR(kCorruption, "the log entry at (", entry.position.commit.value, ", ", entry.position.sequence,
                           ") updates table ", entry.table.value, ", which was never created");
@@ -201,9 +201,9 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
     }
     // A page is far larger than the update. The check in ApplyUpdates counts only the update, so a load checks the
     // memory budget itself.
-    evictor_->WakeIfOverHighMark();
-    evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
-    const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));
+    evictor_.WakeIfOverHighMark();
+    evictor_.WaitForMemory(PageEvictor::Purpose::kToRead);
+    const Status loaded = loads_.loader().Load(entry.table, Target(entry.key, Side::kAt));
     const bool damaged = loaded == ErrorCode::kCorruption || loaded == ErrorCode::kIoError;
     if (!damaged || was_damaged) DEUT_RETURN_IF_ERROR(loaded);
     if (damaged) hint = BwTree::LeafHint::Unreadable();
@@ -212,8 +212,8 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
 }
 
 void RecordOperations::ApplyLowWater(Timestamp low_water) {
-  const uint64_t seen = consolidation_timestamp_.load(std::memory_order_relaxed);
-  consolidation_timestamp_.store(std::max(seen, low_water.value), std::memory_order_release);
+  const uint64_t seen = trees_.consolidation_timestamp().load(std::memory_order_relaxed);
+  trees_.consolidation_timestamp().store(std::max(seen, low_water.value), std::memory_order_release);
 }
 
 }  // namespace deut::dc

@@ -14,6 +14,7 @@
 #include "common/runtime/random.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
+#include "dc/record_ops/operations_fixture.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -21,20 +22,12 @@ namespace {
 
 constexpr TableId kTable{3};
 
-std::unique_ptr<RecordOperations> NewOperations(uint16_t chain_length = 4, uint32_t helpers = 0) {
-  RecordOperationsOptions options;
-  options.tree.leaf_page_bytes = 1024;
-  options.tree.inner_page_bytes = 512;
-  options.tree.leaf_chain_length = chain_length;
-  options.max_pages = 1 << 20;
-  options.apply_helpers = helpers;
-  // Each object gets a directory of its own.
-  static const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
-  static int number = 0;
-  const RecordOperations::Location home{*storage, Concat("/pages", ++number), DcId(1), DcIncarnation(1)};
-  auto operations = RecordOperations::Open(RealRuntime(), home, options);
-  DEUT_CHECK(operations.ok());
-  return std::move(*operations);
+TestOperations NewOperations(uint16_t chain_length = 4, uint32_t helpers = 0) {
+  BwTreeOptions tree;
+  tree.leaf_page_bytes = 1024;
+  tree.inner_page_bytes = 512;
+  tree.leaf_chain_length = chain_length;
+  return TestOperations(tree, helpers);
 }
 
 // Builds batches with consecutive positions.
@@ -116,7 +109,7 @@ TEST(RecordOperationsTest, AppliesReadsAndScans) {
   ASSERT_TRUE(operations->Scan(kTable, Direction::kAscending, &cursor, &none, 1, &batch).ok());
   EXPECT_FALSE(cursor.complete);
   EXPECT_LT(batch.size(), 100u);
-  EXPECT_GT(operations->memory_bytes(), 500u * 20);
+  EXPECT_GT(operations.trees().memory_bytes(), 500u * 20);
 
   std::vector<CounterValue> counters;
   operations->AppendCounters(&counters);
@@ -127,7 +120,7 @@ TEST(RecordOperationsTest, AppliesReadsAndScans) {
   EXPECT_EQ(by_name["scans"], 4u);
   EXPECT_EQ(by_name["records_returned"], 1 + 3 + 3 + 499 + batch.size());
   EXPECT_EQ(by_name["updates_applied"], 502u);
-  EXPECT_EQ(by_name["tables"], 1u);
+  EXPECT_EQ(operations.trees().Statistics().tables, 1u);
 }
 
 // Fewer and more reads than kMaxReadsPerGroup, of two tables and one that does not exist. Between the rounds pages get
@@ -206,7 +199,7 @@ TEST(RecordOperationsTest, T1TablesAreNeverReusedAndDroppedOnesCountAsApplied) {
   EXPECT_EQ(operations->CheckTable(kTable), ErrorCode::kNotFound);
   // The name is free again, under another id.
   ASSERT_TRUE(Apply(*operations, log.Create(TableId(4), "accounts").Take()).ok());
-  const std::vector<TableInfo> tables = operations->Tables();
+  const std::vector<TableInfo> tables = operations.trees().List();
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_EQ(tables[0].id, TableId(4));
   EXPECT_FALSE(tables[0].dropped);
@@ -224,7 +217,7 @@ TEST(RecordOperationsTest, T1TheListDoesNotGrowWithDroppedTables) {
     if (id != 7) log.Drop(TableId(id), Concat("t", id));
   }
   ASSERT_TRUE(Apply(*operations, log.Take()).ok());
-  const std::vector<TableInfo> tables = operations->Tables();
+  const std::vector<TableInfo> tables = operations.trees().List();
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_EQ(tables[0].id, TableId(7));
   EXPECT_EQ(tables[1].id, TableId(40));
@@ -353,8 +346,8 @@ TEST(RecordOperationsTest, DropsUnderReaders) {
         ScanBudget budget;
         const Status scanned = operations->Scan(table, Direction::kAscending, &cursor, &budget, UINT64_MAX, &batch);
         EXPECT_TRUE(scanned.ok() || scanned == ErrorCode::kNotFound);
-        operations->Tables();
-        operations->memory_bytes();
+        operations.trees().List();
+        operations.trees().memory_bytes();
       }
     }));
   }
@@ -368,7 +361,7 @@ TEST(RecordOperationsTest, DropsUnderReaders) {
   }
   stop.store(true);
   threads.clear();
-  const std::vector<TableInfo> tables = operations->Tables();
+  const std::vector<TableInfo> tables = operations.trees().List();
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_EQ(tables[0].id, TableId(60));
   EXPECT_EQ(tables[1].id, TableId(59));
@@ -377,7 +370,7 @@ TEST(RecordOperationsTest, DropsUnderReaders) {
 // Thousands of updates of few keys between two low-waters, so that threads meet on pages and keys. The largest
 // version counts, not the first arrival.
 TEST(ApplyTogetherTest, TheNewestVersionOfEachKeyCounts) {
-  const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/3);
+  auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/3);
   Random random(20);
   Log log;
   std::map<std::string, std::string> expected;
@@ -412,7 +405,7 @@ TEST(ApplyTogetherTest, TheNewestVersionOfEachKeyCounts) {
 // one.
 TEST(ApplyTogetherTest, ALongRunIsAppliedAsAWhole) {
   constexpr int kUpdates = 10'000;
-  const auto operations = NewOperations(/*chain_length=*/20, /*helpers=*/1);
+  auto operations = NewOperations(/*chain_length=*/20, /*helpers=*/1);
   Log log;
   log.Create(kTable, "t");
   for (int i = 0; i < kUpdates; ++i) log.Put(10 + i, Concat("k", 100'000 + i), Concat("v", i));
@@ -426,18 +419,9 @@ TEST(ApplyTogetherTest, ALongRunIsAppliedAsAWhole) {
             (std::vector<std::string>{"k100007"}));
 }
 
-uint64_t LowWaterOf(RecordOperations& operations) {
-  std::vector<CounterValue> counters;
-  operations.AppendCounters(&counters);
-  for (const CounterValue& counter : counters) {
-    if (counter.name == "consolidation_timestamp") return counter.value;
-  }
-  return UINT64_MAX;
-}
-
 // A low-water takes effect when all updates before it are in the pages, whatever thread applies them.
 TEST(ApplyTogetherTest, X1ALowWaterWaitsForEveryHelper) {
-  const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
+  auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
   constexpr uint64_t kUpdates = 1024, kPieces = kUpdates / 64;
   Log log;
   log.Create(kTable, "t");
@@ -465,16 +449,16 @@ TEST(ApplyTogetherTest, X1ALowWaterWaitsForEveryHelper) {
   while (pieces.load() < kPieces) RealRuntime().Yield();  // all pieces but the helper's are done, or nearly
   for (int i = 0; i < 200; ++i) RealRuntime().Yield();    // time enough for the others to continue
   EXPECT_FALSE(returned.load());
-  EXPECT_EQ(LowWaterOf(*operations), 0u);
+  EXPECT_EQ(operations.trees().consolidation_timestamp().load(), 0u);
   let_go.Signal(RealRuntime());
   applier->Join();
   testing::SetPointHandler({});
-  EXPECT_EQ(LowWaterOf(*operations), 2 + kUpdates);
+  EXPECT_EQ(operations.trees().consolidation_timestamp().load(), 2 + kUpdates);
 }
 
 // A helper meets the error: the applying thread waits in its first piece until a helper has reached the last.
 TEST(ApplyTogetherTest, AnErrorOfAHelperIsTheBatchs) {
-  const auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
+  auto operations = NewOperations(/*chain_length=*/4, /*helpers=*/1);
   Log log;
   log.Create(kTable, "t");
   constexpr uint64_t kUpdates = 2000, kPieces = (kUpdates + 63) / 64;

@@ -163,9 +163,9 @@ TEST_F(SegmentScrubberTest, ThePaceIsKept) {
   EXPECT_GE(RealRuntime().Now() - begin, milliseconds(90)) << "200,000 bytes at two MiB a second";
 }
 
-uint64_t Counter(RecordOperations& operations, std::string_view name) {
+uint64_t Counter(RecordStore& records, std::string_view name) {
   std::vector<CounterValue> counters;
-  operations.AppendCounters(&counters);
+  records.AppendCounters(&counters);
   for (const CounterValue& counter : counters) {
     if (counter.name == name) return counter.value;
   }
@@ -180,18 +180,18 @@ TEST(ScrubbedDataComponentTest, CountsAndGoesOn) {
   store.Fill(1000);
   const StoreOnDisk::Part part = store.Parts().front();
   store.Start();
-  RecordOperations& operations = store.operations();
-  ASSERT_TRUE(operations.Scrub().ok());
-  EXPECT_EQ(Counter(operations, "scrub_errors"), 0u);
-  EXPECT_GT(Counter(operations, "scrubbed_bytes"), 0u);
+  RecordStore& records = store.running();
+  ASSERT_TRUE(records.Scrub().ok());
+  EXPECT_EQ(Counter(records, "scrub_errors"), 0u);
+  EXPECT_GT(Counter(records, "scrubbed_bytes"), 0u);
   store.Flip(part.path, part.address.offset() + 50, 1);
-  ASSERT_TRUE(operations.Scrub().ok());
-  EXPECT_EQ(Counter(operations, "scrub_errors"), 1u);
-  EXPECT_GE(Counter(operations, "scrub_rounds"), 2u);
+  ASSERT_TRUE(records.Scrub().ok());
+  EXPECT_EQ(Counter(records, "scrub_errors"), 1u);
+  EXPECT_GE(Counter(records, "scrub_rounds"), 2u);
   store.Put(StoreOnDisk::kAccounts, "key 000001", "goes on");
   store.Checkpoint();
   RecordBatch answer;
-  ASSERT_TRUE(operations.Read(StoreOnDisk::kAccounts, "key 000001", &answer).ok());
+  ASSERT_TRUE(records.operations().Read(StoreOnDisk::kAccounts, "key 000001", &answer).ok());
   EXPECT_EQ(RecordBatch::Iterator(answer).record().value, "goes on");
   store.Stop();
 }

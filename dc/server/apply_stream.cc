@@ -42,13 +42,13 @@ Status ApplyStream::Apply(const LogBatch& batch) {
                       "), applied is (", applied.commit.value, ", ", applied.sequence, ")");
   }
   DEUT_POINT("dc.apply.before_batch");
-  DEUT_RETURN_IF_ERROR(environment_.operations.ApplyBatch(batch, applied));
+  DEUT_RETURN_IF_ERROR(environment_.records.operations().ApplyBatch(batch, applied));
   // The position moves after the updates: a checkpoint that reads it finds every update up to it in the trees (X6).
   environment_.applied.Advance(batch.to);
   ApplyAck ack;
   ack.incarnation = environment_.fencing.incarnation();
   ack.applied = environment_.applied.load();
-  ack.stable = environment_.operations.stable();
+  ack.stable = environment_.records.stable();
   ack.free_bytes = environment_.free_bytes();
   environment_.on_applied(ack.applied);
   listener_->OnAck(ack);

@@ -21,9 +21,9 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "dc/record_ops/record_operations.h"
 #include "dc/server/applied_position.h"
 #include "dc/server/fencing.h"
+#include "dc/store/record_store.h"
 #include "protocol/call_drain.h"
 #include "protocol/data_component.h"
 #include "protocol/log_batch.h"
@@ -34,7 +34,7 @@ namespace deut::dc {
 struct ApplyEnvironment {
   Runtime& runtime;
   Fencing& fencing;
-  RecordOperations& operations;
+  RecordStore& records;
   AppliedPosition& applied;
   std::function<uint64_t()> free_bytes;
   // Called after each batch.

@@ -14,10 +14,10 @@ constexpr Duration kRetryAfter = std::chrono::seconds(1);
 
 }  // namespace
 
-CheckpointDriver::CheckpointDriver(Runtime& runtime, RecordOperations& operations, const CheckpointPolicy& policy,
+CheckpointDriver::CheckpointDriver(Runtime& runtime, RecordStore& records, const CheckpointPolicy& policy,
                                    std::function<Position()> applied, Checkpointer::RecordKept record_kept)
     : runtime_(runtime),
-      operations_(operations),
+      records_(records),
       policy_(policy),
       applied_(std::move(applied)),
       record_kept_(std::move(record_kept)),
@@ -47,7 +47,7 @@ Status CheckpointDriver::last_status() const {
 }
 
 Status CheckpointDriver::Take() {
-  const Status status = operations_.Checkpoint(applied_, record_kept_);
+  const Status status = records_.Checkpoint(applied_, record_kept_);
   const MutexLock lock(mutex_);
   if (!status.ok() && last_status_.ok()) LogError("no checkpoint: ", status.message());
   last_status_ = status;
@@ -59,7 +59,7 @@ bool CheckpointDriver::MayFreeSpace(Position applied) const {
   // its checkpoints. A checkpoint of nothing would remove all segments, while the TC that could tell is refused or
   // absent.
   const bool proven = applied != Position() || DEUT_OMITTED("S2.prove_before_removal");
-  return proven && operations_.CheckpointFreesSpace();
+  return proven && records_.CheckpointFreesSpace();
 }
 
 void CheckpointDriver::Run() {
@@ -88,8 +88,8 @@ void CheckpointDriver::Run() {
 Result<Position> CheckpointDriver::TakeUpTo(Position up_to) {
   const Position wanted = std::min(up_to, applied_());
   // The first checkpoint makes the position durable. The second makes the first the older of the two that are kept.
-  for (int i = 0; i < 2 && operations_.stable() < wanted; ++i) DEUT_RETURN_IF_ERROR(Take());
-  return operations_.stable();
+  for (int i = 0; i < 2 && records_.stable() < wanted; ++i) DEUT_RETURN_IF_ERROR(Take());
+  return records_.stable();
 }
 
 }  // namespace deut::dc

@@ -15,7 +15,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "dc/checkpoint/checkpointer.h"
-#include "dc/record_ops/record_operations.h"
+#include "dc/store/record_store.h"
 
 namespace deut::dc {
 
@@ -30,7 +30,7 @@ struct CheckpointPolicy {
 
 class CheckpointDriver {
  public:
-  CheckpointDriver(Runtime& runtime, RecordOperations& operations, const CheckpointPolicy& policy,
+  CheckpointDriver(Runtime& runtime, RecordStore& records, const CheckpointPolicy& policy,
                    std::function<Position()> applied, Checkpointer::RecordKept record_kept = nullptr);
   // Waits for the running checkpoint.
   ~CheckpointDriver();
@@ -65,7 +65,7 @@ class CheckpointDriver {
   bool MayFreeSpace(Position applied) const;
 
   Runtime& runtime_;
-  RecordOperations& operations_;
+  RecordStore& records_;
   const CheckpointPolicy policy_;
   const std::function<Position()> applied_;
   const Checkpointer::RecordKept record_kept_;

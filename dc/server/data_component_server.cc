@@ -135,30 +135,30 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Recover(const 
   RecoveryProgress of_its_own;
   if (progress == nullptr) progress = &of_its_own;
   const ProgressLog log(runtime, *progress);
-  RecordOperationsOptions records = options.records;
+  RecordStoreOptions store_options = options.records;
   const uint32_t processors =
       std::clamp(std::thread::hardware_concurrency(), 1U, DataComponentOptions::kMaxApplyThreads);
-  records.apply_helpers = (options.apply_threads == 0 ? processors : options.apply_threads) - 1;
+  store_options.apply_helpers = (options.apply_threads == 0 ? processors : options.apply_threads) - 1;
   DEUT_ASSIGN_OR_RETURN(
-      std::unique_ptr<RecordOperations> operations,
-      RecordOperations::Open(
+      std::unique_ptr<RecordStore> records,
+      RecordStore::Open(
           runtime,
-          RecordOperations::Location{*claimed.disk, Concat(options.directory, "/pages"), claimed.state.dc,
-                                     // Checkpoint files name the incarnation that wrote them by its number.
-                                     DcIncarnation(claimed.state.number.value), progress, claimed.state.oldest_kept},
-          records));
+          RecordStore::Location{*claimed.disk, Concat(options.directory, "/pages"), claimed.state.dc,
+                                // Checkpoint files name the incarnation that wrote them by its number.
+                                DcIncarnation(claimed.state.number.value), progress, claimed.state.oldest_kept},
+          store_options));
   // No TC knows this incarnation yet: only the server, which begins here, answers requests and Hello.
   if (!claimed.saved) {
     DEUT_RETURN_IF_ERROR(ClaimFolder(*claimed.disk, options.directory, kDcFolder));
     // From now on the recovered checkpoint is reported as stable, so `oldest_kept` must cover it. It may not do so yet:
     // after a crash just behind a checkpoint, or in a folder of an earlier version.
-    claimed.state.oldest_kept = std::max(claimed.state.oldest_kept, operations->oldest_kept());
+    claimed.state.oldest_kept = std::max(claimed.state.oldest_kept, records->oldest_kept());
     DEUT_RETURN_IF_ERROR(StateFile(*claimed.disk, options.directory).Save(claimed.state));
     claimed.saved = true;
     claimed.lock->RemoveWhenReleased(false);
   }
   return std::unique_ptr<DataComponentServer>(
-      new DataComponentServer(options, runtime, std::move(claimed), std::move(operations)));
+      new DataComponentServer(options, runtime, std::move(claimed), std::move(records)));
 }
 
 Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Open(const DataComponentOptions& options,
@@ -168,7 +168,7 @@ Result<std::unique_ptr<DataComponentServer>> DataComponentServer::Open(const Dat
 }
 
 DataComponentServer::DataComponentServer(const DataComponentOptions& options, Runtime& runtime,
-                                         ClaimedDirectory claimed, std::unique_ptr<RecordOperations> operations)
+                                         ClaimedDirectory claimed, std::unique_ptr<RecordStore> records)
     : runtime_(runtime),
       disk_(std::move(claimed.disk)),
       options_(options),
@@ -176,19 +176,20 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, Ru
       id_(claimed.state.dc),
       number_(claimed.state.number),
       state_(runtime, *disk_, options.directory, claimed.state),
-      operations_(std::move(operations)),
+      records_(std::move(records)),
+      operations_(records_->operations()),
       fencing_(runtime, claimed.state.incarnation, claimed.state.fence),
-      applied_(operations_->recovered()),
+      applied_(records_->recovered()),
       apply_environment_{runtime,
                          fencing_,
-                         *operations_,
+                         *records_,
                          applied_,
                          [this] { return FreeBytes(); },
                          [this](Position applied) { checkpoints_.NoteApplied(applied); },
                          [this](Lsn durable) { state_.NoteLogDurable(durable); }},
       submits_(runtime),
       checkpoints_(
-          runtime, *operations_, options.checkpoints, [this] { return applied_.load(); },
+          runtime, *records_, options.checkpoints, [this] { return applied_.load(); },
           [this](CheckpointNumber oldest_kept) { return state_.RecordKept(oldest_kept); }),
       mutex_(runtime),
       misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {}
@@ -276,9 +277,9 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
   answer.obeyed = ObeyedTc{fence.tc, fence.epoch, fence.nonce};
   answer.log_durable = state_.log_durable();
   answer.applied = applied_.load();
-  answer.stable = operations_->stable();
+  answer.stable = records_->stable();
   answer.free_bytes = FreeBytes();
-  answer.tables = operations_->Tables();
+  answer.tables = records_->Tables();
   return answer;
 }
 
@@ -367,7 +368,7 @@ bool DataComponentServer::TryReads(absl::Span<DataRequest* const> requests) {
     reads[i].key = requests[i]->key;
     reads[i].answer = &requests[i]->answer;
   }
-  operations_->TryReadSeveral(std::span(reads).first(requests.size()));
+  operations_.TryReadSeveral(std::span(reads).first(requests.size()));
   bool all = true;
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i]->status = std::move(reads[i].status);
@@ -399,8 +400,8 @@ Status DataComponentServer::Execute(DataRequest* request, bool* missing) {
   if (request->key.empty() || request->key.size() > kMaxKeyBytes) {
     return DEUT_ERROR(kInvalidArgument, "key of ", request->key.size(), " bytes, allowed are 1 to ", kMaxKeyBytes);
   }
-  if (missing == nullptr) return operations_->Read(request->table, request->key, &request->answer);
-  return operations_->TryRead(request->table, request->key, &request->answer, missing);
+  if (missing == nullptr) return operations_.Read(request->table, request->key, &request->answer);
+  return operations_.TryRead(request->table, request->key, &request->answer, missing);
 }
 
 Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
@@ -416,12 +417,12 @@ Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
   cursor.high = request->high;
   cursor.complete = false;
   if (missing != nullptr) {
-    DEUT_RETURN_IF_ERROR(operations_->TryScan(request->table, request->direction, &cursor, &budget, kMaxPagesPerScan,
-                                              &request->answer, missing));
+    DEUT_RETURN_IF_ERROR(operations_.TryScan(request->table, request->direction, &cursor, &budget, kMaxPagesPerScan,
+                                             &request->answer, missing));
     if (*missing) return Status::Ok();
   } else {
     DEUT_RETURN_IF_ERROR(
-        operations_->Scan(request->table, request->direction, &cursor, &budget, kMaxPagesPerScan, &request->answer));
+        operations_.Scan(request->table, request->direction, &cursor, &budget, kMaxPagesPerScan, &request->answer));
   }
   request->complete = cursor.complete;
   if (!cursor.complete)
@@ -442,10 +443,10 @@ Result<std::unique_ptr<ScanStream>> DataComponentServer::OpenScan(const Sender& 
   DEUT_RETURN_IF_ERROR(admission.status());
   DEUT_RETURN_IF_ERROR(CheckBound("low bound", spec.range.low));
   DEUT_RETURN_IF_ERROR(CheckBound("high bound", spec.range.high));
-  DEUT_RETURN_IF_ERROR(operations_->CheckTable(spec.table));
+  DEUT_RETURN_IF_ERROR(operations_.CheckTable(spec.table));
   ScanSpec within = spec;
   within.batch_bytes = std::clamp<uint32_t>(spec.batch_bytes, 1, kMaxScanBytes);
-  return std::unique_ptr<ScanStream>(new BulkScan(fencing_, *operations_, sender, within));
+  return std::unique_ptr<ScanStream>(new BulkScan(fencing_, operations_, sender, within));
 }
 
 Result<std::unique_ptr<ApplyLogStream>> DataComponentServer::OpenApplyLog(const Sender& sender,
@@ -455,7 +456,7 @@ Result<std::unique_ptr<ApplyLogStream>> DataComponentServer::OpenApplyLog(const 
   const Fencing::Admission admission(fencing_, sender);
   DEUT_RETURN_IF_ERROR(admission.status());
   CloseLogStream(DEUT_ERROR(kCancelled, "a newer log stream of the same TC has taken its place"));
-  operations_->BeginStream();
+  operations_.BeginStream();
   log_stream_ = std::make_shared<ApplyStream>(apply_environment_, sender, listener);
   return std::unique_ptr<ApplyLogStream>(new ApplyStreamHandle(log_stream_));
 }
@@ -464,7 +465,7 @@ Result<std::vector<std::string>> DataComponentServer::Partition(const Sender& se
                                                                 Deadline /*deadline*/) {
   const Fencing::Admission admission(fencing_, sender);
   DEUT_RETURN_IF_ERROR(admission.status());
-  return operations_->Partition(table, std::min(n, kMaxPartitions));
+  return operations_.Partition(table, std::min(n, kMaxPartitions));
 }
 
 Result<Position> DataComponentServer::Checkpoint(const Sender& sender, Position up_to, Deadline /*deadline*/) {
@@ -478,7 +479,7 @@ Result<Position> DataComponentServer::Checkpoint(const Sender& sender, Position 
 Result<std::vector<TableInfo>> DataComponentServer::Tables(const Sender& sender, Deadline /*deadline*/) {
   const Fencing::Admission admission(fencing_, sender);
   DEUT_RETURN_IF_ERROR(admission.status());
-  return operations_->Tables();
+  return records_->Tables();
 }
 
 Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadline*/) {
@@ -491,7 +492,7 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
   add("incarnation_id", incarnation().value);
   add("applied_commit_lsn", applied.commit.value);
   add("applied_sequence", applied.sequence);
-  add("stable_commit_lsn", operations_->stable().commit.value);
+  add("stable_commit_lsn", records_->stable().commit.value);
   const DiskWatchStatistics disk = disk_->statistics();
   // A caller that examines a hanging disk must not wait for it.
   add("free_bytes", disk.slow_in_flight == 0 ? FreeBytes() : free_bytes_.load(std::memory_order_relaxed));
@@ -500,19 +501,19 @@ Result<std::vector<CounterValue>> DataComponentServer::Counters(Deadline /*deadl
   add("disk_waiting_operations", disk.slow_in_flight);
   add("disk_waiting_ms", static_cast<uint64_t>(duration_cast<milliseconds>(disk.oldest_age).count()));
   add("checkpoint_failing", checkpoints_.last_status().ok() ? 0 : 1);
-  operations_->AppendCounters(&counters);
+  records_->AppendCounters(&counters);
   return counters;
 }
 
 uint64_t DataComponentServer::FreeBytes() {
   // A disk that returns an error counts as full.
   const Result<uint64_t> disk = disk_->FreeBytes(options_.directory);
-  const uint64_t room = !disk.ok() ? 0 : *disk - std::min(*disk, operations_->reserve_bytes());
+  const uint64_t room = !disk.ok() ? 0 : *disk - std::min(*disk, records_->reserve_bytes());
   // X7: updates that were applied but are in no checkpoint still have to be written.
-  const uint64_t unflushed = operations_->unflushed_bytes(/*plenty=*/room / kCoarseBoundDivisor);
+  const uint64_t unflushed = records_->unflushed_bytes(/*plenty=*/room / kCoarseBoundDivisor);
   // If the bound takes a large part of the remaining room, a checkpoint shows how much is really needed.
   if (unflushed > room / kEarlyCheckpointDivisor && DEUT_STEP("X7.hurry")) checkpoints_.RequestNow();
-  const uint64_t bytes = operations_->memory_exhausted() ? 0 : room - std::min(room, unflushed);
+  const uint64_t bytes = records_->memory_exhausted() ? 0 : room - std::min(room, unflushed);
   free_bytes_.store(bytes, std::memory_order_relaxed);
   return bytes;
 }

@@ -31,7 +31,6 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "dc/checkpoint/recovery_progress.h"
-#include "dc/record_ops/record_operations.h"
 #include "dc/server/applied_position.h"
 #include "dc/server/apply_stream.h"
 #include "dc/server/call_grace_period.h"
@@ -40,13 +39,14 @@
 #include "dc/server/miss_pool.h"
 #include "dc/server/state_file.h"
 #include "dc/server/state_keeper.h"
+#include "dc/store/record_store.h"
 #include "protocol/data_component.h"
 
 namespace deut::dc {
 
 struct DataComponentOptions {
   std::string directory;  // created if it does not exist
-  RecordOperationsOptions records;
+  RecordStoreOptions records;
   CheckpointPolicy checkpoints;
   int miss_threads = 16;
   // Number of threads that apply a large batch of the log together, including the stream's own. 0: the number of this
@@ -88,7 +88,8 @@ class DataComponentServer final : public DataComponent {
   // UNAVAILABLE while disk operations hang (disk_slow_after), with their number and the age of the oldest.
   Status CheckDisk() const;
   // The records, without a check of the sender: for measurements.
-  RecordOperations& operations() { return *operations_; }
+  RecordOperations& operations() { return operations_; }
+  RecordStore& records() { return *records_; }
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
   void Submit(absl::Span<DataRequest* const> requests) override;
@@ -107,7 +108,7 @@ class DataComponentServer final : public DataComponent {
   class Reads;
 
   DataComponentServer(const DataComponentOptions& options, Runtime& runtime, ClaimedDirectory claimed,
-                      std::unique_ptr<RecordOperations> operations);
+                      std::unique_ptr<RecordStore> records);
 
   Status AcceptTc(const HelloRequest& request) DEUT_REQUIRES(mutex_);
   // X4: checks that the DC's state is still the one on which the sender has decided.
@@ -134,7 +135,8 @@ class DataComponentServer final : public DataComponent {
   const DcId id_;
   const IncarnationNumber number_;
   StateKeeper state_;
-  const std::unique_ptr<RecordOperations> operations_;
+  const std::unique_ptr<RecordStore> records_;
+  RecordOperations& operations_;  // of records_
   Fencing fencing_;
   AppliedPosition applied_;
   const ApplyEnvironment apply_environment_;

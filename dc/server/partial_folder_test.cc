@@ -55,7 +55,7 @@ class PartialFolderTest : public ::testing::Test {
       auto stream = server->OpenApplyLog(tc, &listener, kNoDeadline);
       EXPECT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
       const bool one = round == 1;  // so that the two kept checkpoints differ
-      EXPECT_TRUE(server->operations().Checkpoint([&] { return log.end(); }).ok());
+      EXPECT_TRUE(server->records().Checkpoint([&] { return log.end(); }).ok());
       if (!one) {
         EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
       }
@@ -127,7 +127,7 @@ class PartialFolderTest : public ::testing::Test {
         return Concat("start ", start, ": ", KeyOf(key), " is ", read.value.value_or("-"));
     }
     for (int i = 0; i < 2; ++i) {
-      const Status taken = server.operations().Checkpoint([&] { return log.end(); });
+      const Status taken = server.records().Checkpoint([&] { return log.end(); });
       if (!taken.ok()) return taken.ToString();
     }
     return {};

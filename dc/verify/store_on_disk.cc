@@ -16,8 +16,8 @@ std::string KeyOf(int i) { return Concat("key ", absl::Dec(i, absl::kZeroPad6));
 
 }  // namespace
 
-RecordOperationsOptions StoreOnDisk::SmallPages() {
-  RecordOperationsOptions options;
+RecordStoreOptions StoreOnDisk::SmallPages() {
+  RecordStoreOptions options;
   options.tree.leaf_page_bytes = 1024;
   options.tree.inner_page_bytes = 512;
   options.tree.leaf_chain_length = 4;
@@ -29,7 +29,7 @@ RecordOperationsOptions StoreOnDisk::SmallPages() {
 }
 
 StoreOnDisk::StoreOnDisk() : StoreOnDisk(NewMemoryStorage(RealRuntime()), SmallPages()) {}
-StoreOnDisk::StoreOnDisk(std::unique_ptr<Storage> storage, const RecordOperationsOptions& options)
+StoreOnDisk::StoreOnDisk(std::unique_ptr<Storage> storage, const RecordStoreOptions& options)
     : storage_(std::move(storage)), options_(options) {}
 StoreOnDisk::~StoreOnDisk() = default;
 
@@ -40,19 +40,19 @@ void StoreOnDisk::Start() {
   state.number = IncarnationNumber(++incarnation_);
   state.incarnation = DcIncarnation(0x1000 + incarnation_);
   DEUT_CHECK(StateFile(*storage_, std::string(kDirectory)).Save(state).ok());
-  const RecordOperations::Location home{*storage_, PathOf("pages"), kDc, DcIncarnation(incarnation_)};
-  auto opened = RecordOperations::Open(RealRuntime(), home, options_);
+  const RecordStore::Location home{*storage_, PathOf("pages"), kDc, DcIncarnation(incarnation_)};
+  auto opened = RecordStore::Open(RealRuntime(), home, options_);
   DEUT_CHECK(opened.ok());
-  operations_ = std::move(*opened);
-  operations_->BeginStream();
+  store_ = std::move(*opened);
+  store_->operations().BeginStream();
   // Positions and timestamps continue above those of an earlier incarnation: there is at least one position for each
   // timestamp.
-  log_.GoOnAfter(operations_->recovered().commit);
+  log_.GoOnAfter(store_->recovered().commit);
 }
 
 void StoreOnDisk::Stop() {
   Flush();
-  operations_.reset();
+  store_.reset();
 }
 
 void StoreOnDisk::Create(TableId table) { Entry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), {}); }
@@ -78,12 +78,12 @@ void StoreOnDisk::Entry(LogEntryKind kind, TableId table, std::string_view key, 
 void StoreOnDisk::Flush() {
   const LogBatch batch = log_.Take();
   if (batch.to <= batch.from) return;
-  DEUT_CHECK(operations_->ApplyBatch(batch, batch.from).ok());
+  DEUT_CHECK(store_->operations().ApplyBatch(batch, batch.from).ok());
 }
 
 void StoreOnDisk::Checkpoint() {
   Flush();
-  DEUT_CHECK(operations_->Checkpoint([this] { return Position{log_.end(), 1}; }).ok());
+  DEUT_CHECK(store_->Checkpoint([this] { return Position{log_.end(), 1}; }).ok());
 }
 
 void StoreOnDisk::Fill(int records) {

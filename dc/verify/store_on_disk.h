@@ -16,7 +16,7 @@
 #include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_format.h"
 #include "dc/record_ops/log_maker.h"
-#include "dc/record_ops/record_operations.h"
+#include "dc/store/record_store.h"
 #include "protocol/log_batch.h"
 
 namespace deut::dc {
@@ -31,9 +31,9 @@ class StoreOnDisk {
   // Uses a storage in memory, with SmallPages().
   StoreOnDisk();
   // Continues with the content of `storage`.
-  StoreOnDisk(std::unique_ptr<Storage> storage, const RecordOperationsOptions& options);
+  StoreOnDisk(std::unique_ptr<Storage> storage, const RecordStoreOptions& options);
   ~StoreOnDisk();
-  static RecordOperationsOptions SmallPages();
+  static RecordStoreOptions SmallPages();
 
   // --- The data component. It must be stopped before the methods below.
   void Start();
@@ -49,7 +49,7 @@ class StoreOnDisk {
   // of which differ. Stops the data component.
   void Fill(int records);
   // REQUIRES: the data component is started.
-  RecordOperations& operations() { return *operations_; }
+  RecordStore& running() { return *store_; }
   // Returns the number of records in the table.
   uint64_t records(TableId table) const;
 
@@ -82,9 +82,9 @@ class StoreOnDisk {
   void Flush();
 
   const std::unique_ptr<Storage> storage_;
-  const RecordOperationsOptions options_;
+  const RecordStoreOptions options_;
   uint64_t incarnation_ = 0;
-  std::unique_ptr<RecordOperations> operations_;
+  std::unique_ptr<RecordStore> store_;
   LogMaker log_;
   std::map<TableId, std::map<std::string, bool>> keys_;
 };

@@ -12,7 +12,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
-#include "dc/record_ops/record_operations.h"
+#include "dc/store/record_store.h"
 #include "dc/verify/store_on_disk.h"
 #include "dc/verify/verify.h"
 #include "gtest/gtest.h"
@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kKeys = 4000;
 
-RecordOperationsOptions Busy() {
-  RecordOperationsOptions options = StoreOnDisk::SmallPages();
+RecordStoreOptions Busy() {
+  RecordStoreOptions options = StoreOnDisk::SmallPages();
   options.memory_bytes = 256 << 10;
   options.merge_interval = milliseconds(1);
   options.cleaner.interval = milliseconds(1);
@@ -64,7 +64,7 @@ std::string Damage(Storage& storage) {
 
 uint64_t Counter(StoreOnDisk& store, std::string_view name) {
   std::vector<CounterValue> counters;
-  store.operations().AppendCounters(&counters);
+  store.running().AppendCounters(&counters);
   for (const CounterValue& counter : counters) {
     if (counter.name == name) return counter.value;
   }

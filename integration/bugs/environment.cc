@@ -53,7 +53,7 @@ void DrawTc(Random& random, tc::TransactionComponentOptions* tc) {
 
 void DrawDc(Random& random, dc::DataComponentOptions* dc) {
   dc->directory = "/store/dc";
-  dc::RecordOperationsOptions& records = dc->records;
+  dc::RecordStoreOptions& records = dc->records;
   records.tree.leaf_page_bytes = static_cast<uint32_t>(Power(random, 8, 12));
   records.tree.inner_page_bytes = static_cast<uint32_t>(Power(random, 8, 10));
   records.tree.leaf_chain_length = static_cast<uint16_t>(random.Between(2, 20));

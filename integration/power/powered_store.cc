@@ -48,7 +48,7 @@ dc::DataComponentOptions SmallPages(const StoreSizes& sizes) {
   dc.miss_threads = 2;
   dc.checkpoints.log_bytes = 4 << 10;
   dc.checkpoints.interval = milliseconds(5);
-  dc::RecordOperationsOptions& options = dc.records;
+  dc::RecordStoreOptions& options = dc.records;
   options.tree.leaf_page_bytes = 1 << 10;
   options.tree.inner_page_bytes = 512;
   options.tree.leaf_chain_length = 4;

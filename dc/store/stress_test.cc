@@ -29,7 +29,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 #include "protocol/log_batch.h"
 #include "protocol/record_batch.h"
@@ -131,17 +131,17 @@ class Stress {
 
   // The DC ends, and begins again from the last checkpoint; all threads redo the rest at once.
   void NextLife() {
-    operations_.reset();
+    store_.reset();
     counted_.fill(0);
     Open();
-    operations_->BeginStream();
-    const Position recovered = operations_->recovered();
+    store_->operations().BeginStream();
+    const Position recovered = store_->recovered();
     redo_.store(true);
     StartBackground(kNoDeadline);
     ForAllWorkers([this, recovered](Worker& worker) {
       for (size_t i = 0; i < worker.log.size() && !Failed(); ++i) {
         if (worker.log[i].to <= recovered) continue;
-        Expect(operations_->ApplyBatch(worker.log[i], recovered));
+        Expect(store_->operations().ApplyBatch(worker.log[i], recovered));
         redone_.fetch_add(1, std::memory_order_relaxed);
         if (worker.random.OneIn(20)) Expect(Apply(worker.log[worker.random.Below(i + 1)]));
       }
@@ -174,13 +174,13 @@ class Stress {
   };
 
   void Open() {
-    RecordOperationsOptions options = SmallPages(kBudget);
+    RecordStoreOptions options = SmallPages(kBudget);
     options.cleaner.interval = std::chrono::milliseconds(1);
     options.cleaner.bytes_per_second = 0;
     options.cleaner.slack_segments = 0;
     auto opened = OpenLife(*storage_, ++incarnation_, options);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
-    operations_ = std::move(*opened);
+    store_ = std::move(*opened);
   }
 
   template <typename Work>
@@ -195,7 +195,7 @@ class Stress {
     stop_.store(false);
     background_.push_back(RealRuntime().StartThread("checkpoints", [this, checkpoints_end] {
       while (!stop_.load() && RealRuntime().Now() < checkpoints_end) {
-        const Status taken = operations_->Checkpoint([this] { return AppliedUpTo(); });
+        const Status taken = store_->Checkpoint([this] { return AppliedUpTo(); });
         // The checkpoint was put off because a thread made no progress for seconds.
         EXPECT_TRUE(taken.ok() || taken == ErrorCode::kResourceExhausted) << taken.ToString();
       }
@@ -226,7 +226,7 @@ class Stress {
     return lowest;
   }
   // In a new incarnation no new update counts as applied before redo is complete.
-  Position AppliedUpTo() const { return redo_ ? operations_->recovered() : PositionOf(LowestOpen() - 1); }
+  Position AppliedUpTo() const { return redo_ ? store_->recovered() : PositionOf(LowestOpen() - 1); }
 
   static LogBatch EmptyBatch(uint64_t first, uint64_t count) {
     LogBatch batch;
@@ -251,7 +251,7 @@ class Stress {
     return batch;
   }
   // Applies the whole batch, even if it was applied before.
-  Status Apply(const LogBatch& batch) { return operations_->ApplyBatch(batch, Position()); }
+  Status Apply(const LogBatch& batch) { return store_->operations().ApplyBatch(batch, Position()); }
   void ApplyAndKeep(Worker& worker, LogBatch batch) {
     Expect(Apply(batch));
     worker.log.push_back(std::move(batch));
@@ -311,7 +311,7 @@ class Stress {
   void ReadOne(uint32_t key) {
     const uint64_t before = reference_.Applied(key);
     RecordBatch answer;
-    Expect(operations_->Read(kTable, KeyOf(key), &answer));
+    Expect(store_->operations().Read(kTable, KeyOf(key), &answer));
     const RecordBatch::Iterator it(answer);
     Expect(reference_.Judge(key, before, it.Valid() ? &it.record() : nullptr));
     reads_.fetch_add(1, std::memory_order_relaxed);
@@ -334,7 +334,7 @@ class Stress {
       RecordBatch answer;
       ScanBudget budget;
       budget.bytes = 4096;
-      Expect(operations_->Scan(kTable, direction, &cursor, &budget, pages, &answer));
+      Expect(store_->operations().Scan(kTable, direction, &cursor, &budget, pages, &answer));
       for (RecordBatch::Iterator it(answer); it.Valid(); it.Next()) {
         const auto key =
             static_cast<uint32_t>(std::strtoul(std::string(it.record().key.substr(3)).c_str(), nullptr, 10));
@@ -358,7 +358,7 @@ class Stress {
   }
 
   void PartitionAll(uint32_t parts) {
-    const Result<std::vector<std::string>> bounds = operations_->Partition(kTable, parts);
+    const Result<std::vector<std::string>> bounds = store_->operations().Partition(kTable, parts);
     ASSERT_TRUE(bounds.ok()) << bounds.status().ToString();
     EXPECT_LT(bounds->size(), parts);
     EXPECT_TRUE(std::is_sorted(bounds->begin(), bounds->end(), std::less_equal<>()));
@@ -383,7 +383,7 @@ class Stress {
     while (!cursor.complete && !Failed()) {
       RecordBatch answer;
       ScanBudget budget;
-      Expect(operations_->Scan(table, Direction::kAscending, &cursor, &budget, /*max_pages=*/4, &answer));
+      Expect(store_->operations().Scan(table, Direction::kAscending, &cursor, &budget, /*max_pages=*/4, &answer));
       for (RecordBatch::Iterator it(answer); it.Valid(); it.Next(), ++row) {
         ASSERT_EQ(it.record().key, KeyOf(row));
         ASSERT_EQ(it.record().value, ValueOf(static_cast<uint32_t>(row), first + row));
@@ -394,7 +394,7 @@ class Stress {
                  OneEntry(LogEntryKind::kDropTable, table, Concat("table ", table.value), DrawTickets(worker, 1)));
     worker.floor.store(UINT64_MAX);
     RecordBatch answer;
-    EXPECT_EQ(operations_->Read(table, KeyOf(0), &answer), ErrorCode::kNotFound);
+    EXPECT_EQ(store_->operations().Read(table, KeyOf(0), &answer), ErrorCode::kNotFound);
     tables_.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -404,20 +404,20 @@ class Stress {
       ScanSome(0, kKeys, direction, /*pages=*/UINT64_MAX);
     }
     uint64_t live = 0;
-    for (const TableInfo& table : operations_->Tables()) live += table.dropped ? 0 : 1;
+    for (const TableInfo& table : store_->Tables()) live += table.dropped ? 0 : 1;
     EXPECT_EQ(live, 1u);
   }
 
   void NoteCounters() {
     for (size_t i = 0; i < kCounters.size(); ++i) {
-      const uint64_t now = CounterOf(*operations_, kCounters[i]);
+      const uint64_t now = CounterOf(*store_, kCounters[i]);
       seen_[i] += now - std::exchange(counted_[i], now);
     }
   }
 
   // Drops the batches that no later incarnation needs.
   void Forget() {
-    const Position stable = operations_->stable();
+    const Position stable = store_->stable();
     for (Worker& worker : workers_) {
       std::erase_if(worker.log, [stable](const LogBatch& batch) { return batch.to <= stable; });
     }
@@ -425,7 +425,7 @@ class Stress {
 
   Random random_;
   const std::unique_ptr<Storage> storage_;
-  std::unique_ptr<RecordOperations> operations_;
+  std::unique_ptr<RecordStore> store_;
   uint64_t incarnation_ = 0;
   std::atomic<uint64_t> next_{1};
   std::atomic<bool> redo_{false};

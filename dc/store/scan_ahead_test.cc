@@ -6,7 +6,7 @@
 #include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
 #include "common/runtime/runtime.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 #include "protocol/record_batch.h"
 
@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t kRecords = 3000;
 
-RecordOperationsOptions Options() {
-  RecordOperationsOptions options = SmallPages(/*memory_bytes=*/0);
+RecordStoreOptions Options() {
+  RecordStoreOptions options = SmallPages(/*memory_bytes=*/0);
   options.tree.inner_page_bytes = 16 << 10;  // makes the leaves neighbours under one parent
   options.scrubber.bytes_per_second = 0;
   return options;

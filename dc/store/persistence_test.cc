@@ -15,7 +15,7 @@
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "dc/page_store/checkpoint_file.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 #include "protocol/record_batch.h"
 
@@ -28,11 +28,11 @@ TEST(PersistenceTest, CheckpointedRecordsAreThereInTheNextIncarnation) {
   world.Create();
   Change(&world, &random, 2000, 6000);
   ASSERT_TRUE(world.Checkpoint().ok());
-  const Position stable = world.operations().stable();
+  const Position stable = world.store().stable();
   EXPECT_GT(stable, Position());
-  world.operations().stable();
+  world.store().stable();
   world.Restart();
-  EXPECT_EQ(world.operations().recovered(), stable);
+  EXPECT_EQ(world.store().recovered(), stable);
   EXPECT_EQ(world.Counter("updates_applied"), 0u);  // no update had to be applied again
   // The number of records is estimated from some pages.
   EXPECT_NEAR(static_cast<double>(world.Counter("records")), static_cast<double>(world.records().size()),
@@ -62,9 +62,8 @@ TEST(PersistenceTest, MoreThanMemoryHolds) {
     Change(&world, &random, 20000, 10000);
     // Memory that a descheduled thread keeps from being freed may come on top for a moment.
     const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(20);
-    while (world.operations().memory_bytes() >= kBudget * 3 / 2 && RealRuntime().Now() < patience)
-      RealRuntime().Yield();
-    EXPECT_LT(world.operations().memory_bytes(), kBudget * 3 / 2);
+    while (world.store().memory_bytes() >= kBudget * 3 / 2 && RealRuntime().Now() < patience) RealRuntime().Yield();
+    EXPECT_LT(world.store().memory_bytes(), kBudget * 3 / 2);
     for (int i = 0; i < 500; ++i) {
       const std::string key = KeyOf(random.Below(20000));
       const auto record = world.records().find(key);
@@ -207,7 +206,7 @@ TEST(PersistenceTest, NothingWaitsForALargeTableThatIsFreed) {
   world.Drop(TableId(5));
   world.Flush();
   EXPECT_EQ(world.Read(KeyOf(7)), "w");
-  EXPECT_EQ(world.operations().Tables().size(), 2u);
+  EXPECT_EQ(world.store().Tables().size(), 2u);
   ASSERT_TRUE(world.Checkpoint().ok());
   world.ExpectRight();
   EXPECT_EQ(world.Counter("dropped_pages_freed"), 3 * TableReaper::kPagesPerStep);
@@ -270,7 +269,7 @@ TEST(PersistenceTest, ManyDroppedTablesLeaveNothingBehind) {
   world.Restart();
   world.ExpectRight();
   EXPECT_EQ(world.Counter("tables"), 1u);
-  EXPECT_EQ(world.operations().Tables().back().id, TableId(id)) << "T1: ids go on above the last one dropped";
+  EXPECT_EQ(world.store().Tables().back().id, TableId(id)) << "T1: ids go on above the last one dropped";
 }
 
 // Tested in memory, and under a budget that evicts most pages.
@@ -299,7 +298,7 @@ TEST(PersistenceTest, MassDeletesGiveMemoryAndDiskBack) {
     const MonotonicTime patience = RealRuntime().Now() + std::chrono::seconds(60);
     while (RealRuntime().Now() < patience) {
       ASSERT_TRUE(world.Checkpoint().ok());
-      ASSERT_TRUE(world.operations().Clean().ok());
+      ASSERT_TRUE(world.store().Clean().ok());
       if (world.Counter("pages") < pages / 8 && world.Counter("storage_live_bytes") < live / 8 &&
           world.Counter("storage_bytes") < live / 2)
         break;
@@ -323,7 +322,7 @@ TEST(PersistenceTest, TidesWhileEverythingGoesOn) {
   const auto checkpoints = RealRuntime().StartThread("checkpoints", [&] {
     while (!stop.load()) {
       ASSERT_TRUE(world.Checkpoint().ok());
-      ASSERT_TRUE(world.operations().Clean().ok());
+      ASSERT_TRUE(world.store().Clean().ok());
     }
   });
   const auto reader = RealRuntime().StartThread("reader", [&] {
@@ -368,7 +367,7 @@ TEST(PersistenceTest, TidesWhileEverythingGoesOn) {
 
 // No reader is told that a table or record does not exist because a file is missing.
 TEST(PersistenceTest, ASegmentThatIsGoneIsCorruption) {
-  RecordOperationsOptions options = SmallPages(0);
+  RecordStoreOptions options = SmallPages(0);
   options.store.max_open_files = 1;
   options.merge_interval = std::chrono::hours(24);  // no merge loads pages
   options.cleaner.interval = Duration();
@@ -399,7 +398,7 @@ TEST(PersistenceTest, ASegmentThatIsGoneIsCorruption) {
 // continues.
 TEST(PersistenceTest, APageThatCannotBeReadDoesNotEndTheProcess) {
   int failures = 0;
-  RecordOperationsOptions options = SmallPages(0);
+  RecordStoreOptions options = SmallPages(0);
   options.store.max_open_files = 1;
   // No background work loads the page, or reduces its parts.
   options.merge_interval = std::chrono::hours(24);
@@ -419,7 +418,7 @@ TEST(PersistenceTest, APageThatCannotBeReadDoesNotEndTheProcess) {
     ASSERT_TRUE(world.Checkpoint().ok());
   }
   world.Restart();
-  const Position stable = world.operations().stable();
+  const Position stable = world.store().stable();
   world.Put(KeyOf(1000), "the last straw");
   world.Flush();
   (void)world.Read(KeyOf(1));  // the file that stays open belongs to another page
@@ -429,7 +428,7 @@ TEST(PersistenceTest, APageThatCannotBeReadDoesNotEndTheProcess) {
   }
   EXPECT_FALSE(world.Checkpoint().ok());
   EXPECT_EQ(failures, 0);
-  EXPECT_EQ(world.operations().stable(), stable);
+  EXPECT_EQ(world.store().stable(), stable);
   world.Put(KeyOf(1001), "goes on");
   world.Flush();
 }

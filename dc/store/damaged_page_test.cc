@@ -11,7 +11,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 #include "protocol/record_batch.h"
 
@@ -21,8 +21,8 @@ namespace {
 constexpr uint64_t kRecords = 2000;
 constexpr uint64_t kVictim = 1000;
 
-RecordOperationsOptions Options(uint64_t memory_bytes) {
-  RecordOperationsOptions options = SmallPages(memory_bytes);
+RecordStoreOptions Options(uint64_t memory_bytes) {
+  RecordStoreOptions options = SmallPages(memory_bytes);
   options.tree.leaf_page_bytes = 8192;
   options.scrubber.bytes_per_second = 0;
   return options;
@@ -157,7 +157,7 @@ TEST_F(DamagedPageInLittleMemoryTest, ItTakesNoMoreThanCanBeWrittenAsOnePage) {
     world_.Put(Concat(KeyOf(kVictim), "x", i), std::string(1 << 20, static_cast<char>('a' + i % 26)));
     world_.TryFlush();
     // Waits until its image has another part.
-    while (i % 11 == 0 && i <= 11 * kDeltaParts && !world_.broken() && world_.operations().memory_bytes() > kMemory / 2)
+    while (i % 11 == 0 && i <= 11 * kDeltaParts && !world_.broken() && world_.store().memory_bytes() > kMemory / 2)
       RealRuntime().Yield();
   }
   EXPECT_TRUE(world_.broken());

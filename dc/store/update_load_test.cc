@@ -9,7 +9,7 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -19,8 +19,8 @@ constexpr uint64_t kBudget = 600 << 10;
 constexpr uint64_t kRecords = 4000;
 constexpr uint64_t kRecordsPerPage = 40;  // fewer than this fit into a page
 
-RecordOperationsOptions Options() {
-  RecordOperationsOptions options = SmallPages(kBudget);
+RecordStoreOptions Options() {
+  RecordStoreOptions options = SmallPages(kBudget);
   options.tree.leaf_page_bytes = 4096;
   options.scrubber.bytes_per_second = 0;
   return options;
@@ -44,7 +44,7 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
     for (uint64_t page = 0; page < kRecords; page += kRecordsPerPage) world.Put(KeyOf(page), "b");
     world.TryFlush();
   }
-  for (uint64_t i = kRecords; world.operations().memory_bytes() < kBudget / 8 * 6; ++i) {
+  for (uint64_t i = kRecords; world.store().memory_bytes() < kBudget / 8 * 6; ++i) {
     world.Put(KeyOf(i), std::string(4000, 'c'));
     world.TryFlush();
   }
@@ -54,7 +54,7 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
   testing::SetPointHandler([&](std::string_view point) {
     if (point == "bwtree.evict.before_cas") let_go.Wait(RealRuntime(), kNoDeadline);
     if (point == "bwtree.load.before_cas") {
-      highest.store(std::max(highest.load(), world.operations().memory_bytes()));
+      highest.store(std::max(highest.load(), world.store().memory_bytes()));
     }
   });
   std::atomic<bool> applied{false};
@@ -66,7 +66,7 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
     }
     applied.store(true);
   });
-  while (!applied.load() && world.operations().memory_bytes() <= kBudget) RealRuntime().Yield();
+  while (!applied.load() && world.store().memory_bytes() <= kBudget) RealRuntime().Yield();
   for (int i = 0; i < 200; ++i) RealRuntime().Yield();  // time enough for the others to continue
   EXPECT_FALSE(applied.load());
   let_go.Signal(RealRuntime());

@@ -15,7 +15,7 @@
 #include "dc/bwtree/page_image.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/segment_store.h"
-#include "dc/record_ops/record_operations.h"
+#include "dc/store/record_store.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -80,8 +80,8 @@ class HostileCheckpointTest : public ::testing::Test {
     appender_.reset();
     store_.reset();
     const std::vector<std::string> before = *storage_->List("/pages");
-    const RecordOperations::Location home{*storage_, "/pages", kDc, DcIncarnation(2)};
-    const Status status = RecordOperations::Open(RealRuntime(), home, RecordOperationsOptions()).status();
+    const RecordStore::Location home{*storage_, "/pages", kDc, DcIncarnation(2)};
+    const Status status = RecordStore::Open(RealRuntime(), home, RecordStoreOptions()).status();
     EXPECT_EQ(*storage_->List("/pages"), before);
     return status;
   }

@@ -1,7 +1,7 @@
 // World: a DC's records, the log that made them, and a record of their expected values. The DC may end and begin
 // again. For tests. Thread-safety: one thread changes and flushes; Checkpoint and Read from any.
-#ifndef DC_RECORD_OPS_WORLD_FIXTURE_H_
-#define DC_RECORD_OPS_WORLD_FIXTURE_H_
+#ifndef DC_STORE_WORLD_FIXTURE_H_
+#define DC_STORE_WORLD_FIXTURE_H_
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +25,7 @@
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
 #include "dc/record_ops/log_maker.h"
-#include "dc/record_ops/record_operations.h"
+#include "dc/store/record_store.h"
 #include "gtest/gtest.h"
 #include "protocol/data_component.h"
 #include "protocol/log_batch.h"
@@ -35,8 +35,8 @@ namespace deut::dc {
 
 constexpr TableId kTable{3};
 
-inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
-  RecordOperationsOptions options;
+inline RecordStoreOptions SmallPages(uint64_t memory_bytes) {
+  RecordStoreOptions options;
   options.tree.leaf_page_bytes = 1024;
   options.tree.inner_page_bytes = 512;
   options.tree.leaf_chain_length = 4;
@@ -51,15 +51,15 @@ inline RecordOperationsOptions SmallPages(uint64_t memory_bytes) {
 }
 
 // Opens the records that `storage` holds, in a new incarnation.
-inline Result<std::unique_ptr<RecordOperations>> OpenLife(Storage& storage, uint64_t incarnation,
-                                                          const RecordOperationsOptions& options) {
-  const RecordOperations::Location home{storage, "/pages", DcId(7), DcIncarnation(incarnation)};
-  return RecordOperations::Open(RealRuntime(), home, options);
+inline Result<std::unique_ptr<RecordStore>> OpenLife(Storage& storage, uint64_t incarnation,
+                                                     const RecordStoreOptions& options) {
+  const RecordStore::Location home{storage, "/pages", DcId(7), DcIncarnation(incarnation)};
+  return RecordStore::Open(RealRuntime(), home, options);
 }
 
-inline uint64_t CounterOf(RecordOperations& operations, std::string_view name) {
+inline uint64_t CounterOf(RecordStore& store, std::string_view name) {
   std::vector<CounterValue> counters;
-  operations.AppendCounters(&counters);
+  store.AppendCounters(&counters);
   for (const CounterValue& counter : counters) {
     if (counter.name == name) return counter.value;
   }
@@ -71,35 +71,34 @@ inline uint64_t CounterOf(RecordOperations& operations, std::string_view name) {
 class World {
  public:
   explicit World(uint64_t memory_bytes = 0) : World(SmallPages(memory_bytes)) {}
-  explicit World(const RecordOperationsOptions& options)
-      : options_(options), storage_(NewMemoryStorage(RealRuntime())) {
+  explicit World(const RecordStoreOptions& options) : options_(options), storage_(NewMemoryStorage(RealRuntime())) {
     Open();
   }
   // Uses a disk that may lose power; there is no DC before the first TryRestart.
-  World(const RecordOperationsOptions& options, FaultyDisk* disk) : options_(options), disk_(disk) {}
+  World(const RecordStoreOptions& options, FaultyDisk* disk) : options_(options), disk_(disk) {}
 
   void Open() {
     auto opened = OpenLife(*storage_, ++incarnation_, options_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
-    operations_ = std::move(*opened);
-    applied_.store(operations_->recovered().commit.value);
+    store_ = std::move(*opened);
+    applied_.store(store_->recovered().commit.value);
   }
   // The DC ends. The next incarnation begins with the last checkpoint, and gets the log from there.
   void Restart() {
-    operations_.reset();
+    store_.reset();
     Open();
-    operations_->BeginStream();
+    store_->operations().BeginStream();
     for (const LogBatch& batch : log_) ASSERT_TRUE(Apply(batch).ok());
   }
 
   // --- For a disk that fails. After an error nothing more is applied in that incarnation; the log continues.
   Status TryRestart() {
-    operations_.reset();
+    store_.reset();
     broken_ = true;
     storage_ = disk_->Mount();
-    DEUT_ASSIGN_OR_RETURN(operations_, OpenLife(*storage_, ++incarnation_, options_));
-    applied_.store(operations_->recovered().commit.value);
-    operations_->BeginStream();
+    DEUT_ASSIGN_OR_RETURN(store_, OpenLife(*storage_, ++incarnation_, options_));
+    applied_.store(store_->recovered().commit.value);
+    store_->operations().BeginStream();
     for (const LogBatch& batch : log_) DEUT_RETURN_IF_ERROR(Apply(batch));
     broken_ = false;
     return Status::Ok();
@@ -133,12 +132,12 @@ class World {
     log_.push_back(std::move(batch));
   }
   Status Checkpoint() {
-    return operations_->Checkpoint([this] { return Position{Lsn(applied_.load()), 1}; });
+    return store_->Checkpoint([this] { return Position{Lsn(applied_.load()), 1}; });
   }
 
   std::optional<std::string> Read(std::string_view key) {
     RecordBatch batch;
-    const Status status = operations_->Read(kTable, key, &batch);
+    const Status status = store_->operations().Read(kTable, key, &batch);
     DEUT_CHECK(status.ok());
     if (batch.empty()) return std::nullopt;
     return std::string(RecordBatch::Iterator(batch).record().value);
@@ -150,7 +149,7 @@ class World {
       RecordBatch batch;
       ScanBudget budget;
       budget.bytes = 4096;
-      DEUT_CHECK(operations_->Scan(kTable, direction, &cursor, &budget, UINT64_MAX, &batch).ok());
+      DEUT_CHECK(store_->operations().Scan(kTable, direction, &cursor, &budget, UINT64_MAX, &batch).ok());
       for (RecordBatch::Iterator it(batch); it.Valid(); it.Next()) {
         DEUT_CHECK(found.emplace(it.record().key, it.record().value).second);
       }
@@ -162,17 +161,18 @@ class World {
     EXPECT_EQ(Scan(Direction::kDescending), records_);
   }
 
-  RecordOperations& operations() { return *operations_; }
+  RecordStore& store() { return *store_; }
+  RecordOperations& operations() { return store_->operations(); }
   Storage& storage() { return *storage_; }
   const std::map<std::string, std::string>& records() const { return records_; }
-  uint64_t Counter(std::string_view name) { return CounterOf(*operations_, name); }
+  uint64_t Counter(std::string_view name) { return CounterOf(*store_, name); }
 
  private:
   Status Apply(const LogBatch& batch) {
     const Position applied{Lsn(applied_.load()), 1};
     if (batch.to <= applied) return Status::Ok();
     DEUT_CHECK(batch.Validate().ok());
-    DEUT_RETURN_IF_ERROR(operations_->ApplyBatch(batch, applied));
+    DEUT_RETURN_IF_ERROR(store_->operations().ApplyBatch(batch, applied));
     applied_.store(batch.to.commit.value);
     return Status::Ok();
   }
@@ -180,12 +180,12 @@ class World {
     maker_.Add(kind, table, key, value);
   }
 
-  const RecordOperationsOptions options_;
+  const RecordStoreOptions options_;
   FaultyDisk* const disk_ = nullptr;
   std::unique_ptr<Storage> storage_;
   bool broken_ = false;
   uint64_t incarnation_ = 0;
-  std::unique_ptr<RecordOperations> operations_;
+  std::unique_ptr<RecordStore> store_;
   std::atomic<uint64_t> applied_{0};
   LogMaker maker_;
   std::vector<LogBatch> log_;
@@ -258,4 +258,4 @@ inline void AtPoint(std::string name, std::function<void()> then) {
 
 }  // namespace deut::dc
 
-#endif  // DC_RECORD_OPS_WORLD_FIXTURE_H_
+#endif  // DC_STORE_WORLD_FIXTURE_H_

@@ -17,7 +17,7 @@
 #include "common/testing/test_points.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/segment_store.h"
-#include "dc/record_ops/world_fixture.h"
+#include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 #include "protocol/record_batch.h"
 
@@ -25,8 +25,8 @@ namespace deut::dc {
 namespace {
 
 // Returns options with pages of the usual size, which record the failure that would have ended the process.
-RecordOperationsOptions UsualPages(std::vector<Status>* failures) {
-  RecordOperationsOptions options;
+RecordStoreOptions UsualPages(std::vector<Status>* failures) {
+  RecordStoreOptions options;
   options.max_pages = 1 << 20;
   options.on_failure = [failures](const Status& status) { failures->push_back(status); };
   return options;

@@ -1,0 +1,185 @@
+#include "dc/store/record_store.h"
+
+#include <chrono>
+#include <utility>
+
+#include "common/observe/log.h"
+#include "common/testing/flight_board.h"
+
+namespace deut::dc {
+namespace {
+
+// Approximate bytes that a checkpoint writes for each page.
+constexpr uint64_t kCheckpointBytesPerPage = 16;
+
+// Threads that load pages for callers that need several at once.
+constexpr int kLoadThreads = 8;
+
+}  // namespace
+
+Result<std::unique_ptr<RecordStore>> RecordStore::Open(Runtime& runtime, const Location& location,
+                                                       const RecordStoreOptions& options) {
+  const MonotonicTime begin = runtime.Now();
+  RecoveryProgress of_its_own;
+  RecoveryProgress& progress = location.progress == nullptr ? of_its_own : *location.progress;
+  DEUT_IN_FLIGHT("dc.recovery");
+  RecoveryOptions recovery;
+  recovery.max_pages = options.max_pages;
+  recovery.store = options.store;
+  recovery.progress = &progress;
+  recovery.oldest_required = location.oldest_required;
+  DEUT_ASSIGN_OR_RETURN(RecoveredPages recovered,
+                        RecoverPages(location.storage, runtime, location.directory, location.dc, recovery));
+  const std::vector<RecoveredTable> tables = std::move(recovered.tables);
+  const PageId last_page = recovered.last_page;
+  std::unique_ptr<RecordStore> store(new RecordStore(runtime, options, std::move(recovered)));
+  DEUT_RETURN_IF_ERROR(RecoverTables(runtime, location.directory, tables, last_page, recovery,
+                                     store->trees_.environment(), options.tree, &store->trees_.registry()));
+  DEUT_RETURN_IF_ERROR(store->Start(location));
+  const auto took = duration_cast<std::chrono::milliseconds>(runtime.Now() - begin);
+  store->recovery_ = RecoveryFigures{.checkpoint = progress.checkpoint,
+                                     .segments = progress.segments,
+                                     .inner_pages = progress.inner_pages_loaded,
+                                     .milliseconds = static_cast<uint64_t>(took.count())};
+  if (progress.checkpoint != 0) {
+    LogInfo("recovered in ", took.count(), " ms: checkpoint ", progress.checkpoint.load(), ", ",
+            progress.segments.load(), " segments, ", progress.inner_pages_loaded.load(),
+            " inner pages; the redo log has the rest, from ", store->recovered().commit.value, "/",
+            store->recovered().sequence);
+  }
+  return store;
+}
+
+RecordStore::RecordStore(Runtime& runtime, const RecordStoreOptions& options, RecoveredPages recovered)
+    : runtime_(runtime),
+      options_(options),
+      found_(recovered.found),
+      trees_(runtime, options.tree, std::move(recovered.pages), std::move(recovered.store)),
+      damaged_(runtime),
+      loader_(trees_.registry(), trees_.domain(), trees_.segments(), &damaged_),
+      loads_(runtime, loader_, kLoadThreads) {
+  trees_.pages().KeepFreedIds();
+}
+
+Status RecordStore::Start(const Location& location) {
+  const BwTreeEnvironment environment = trees_.environment();
+  TableRegistry& tables = trees_.registry();
+  SegmentStore& segments = trees_.segments();
+  const auto report = [this](const Status& status) { ReportIfFatal(status); };
+  const CheckpointEnvironment checkpoints{runtime_,
+                                          location.storage,
+                                          location.directory,
+                                          location.dc,
+                                          location.incarnation,
+                                          environment,
+                                          trees_.gate(),
+                                          tables,
+                                          segments,
+                                          loader_,
+                                          [this] { evictor_->WaitForMemory(PageEvictor::Purpose::kToRead); }};
+  DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found_));
+  DEUT_ASSIGN_OR_RETURN(evictor_,
+                        PageEvictor::Create(
+                            runtime_, environment, segments, tables, tables, loads_, [this] { return memory_bytes(); },
+                            options_.memory_bytes, options_.merge_interval, report));
+  cleaner_ = std::make_unique<SegmentCleaner>(runtime_, trees_.pages(), trees_.domain(), segments,
+                                              options_.store.segment_bytes, options_.cleaner, report);
+  scrubber_ = std::make_unique<SegmentScrubber>(runtime_, trees_.pages(), trees_.domain(), segments, options_.scrubber);
+  operations_ =
+      std::make_unique<RecordOperations>(runtime_, trees_, loads_, *evictor_,
+                                         RecordOperationsOptions{.leaf_page_bytes = options_.tree.leaf_page_bytes,
+                                                                 .apply_helpers = options_.apply_helpers});
+  return Status::Ok();
+}
+
+// The background threads end in the opposite order of their start. The evictor's asks the checkpointer for its memory,
+// so it ends first. Recovery may have failed before some of them were started.
+RecordStore::~RecordStore() {
+  operations_.reset();
+  scrubber_.reset();
+  cleaner_.reset();
+  evictor_.reset();
+  checkpointer_.reset();
+}
+
+Status RecordStore::Checkpoint(const std::function<Position()>& applied, const Checkpointer::RecordKept& record_kept) {
+  UnflushedUpdates& unflushed = operations_->unflushed();
+  const UnflushedUpdates::Count begun = unflushed.BeginCheckpoint();
+  const Status status = checkpointer_->Take(applied, record_kept);
+  if (status.ok()) unflushed.EndCheckpoint(begun);  // a failed checkpoint may have written only some of them
+  ReportIfFatal(status);
+  return status;
+}
+
+uint64_t RecordStore::unflushed_bytes(uint64_t plenty) {
+  const uint64_t page_bytes = uint64_t{options_.tree.leaf_page_bytes} + options_.tree.inner_page_bytes;
+  return operations_->unflushed().BytesNeeded(page_bytes, options_.store.segment_bytes, plenty,
+                                              [this] { return trees_.TreeBytes(); });
+}
+
+bool RecordStore::CheckpointFreesSpace() const {
+  const StoreTotals totals = trees_.segments().totals();
+  return totals.dead_bytes + totals.left_over_files * options_.store.segment_bytes >
+         2 * kCheckpointBytesPerPage * trees_.pages().used();
+}
+
+void RecordStore::ReportIfFatal(const Status& status) {
+  if (status.ok() || status == ErrorCode::kResourceExhausted || status == ErrorCode::kUnavailable) return;
+  if (!failed_.exchange(true)) options_.on_failure(status);
+}
+
+void RecordStore::AppendCounters(std::vector<CounterValue>* counters) {
+  const TableTrees::Sum sum = trees_.Statistics();
+  {
+    const ReclamationDomain::Guard guard(trees_.domain());
+    damaged_.ForgetTables([this](TableId table) { return trees_.registry().FindTree(table) == nullptr; });
+  }
+  const auto add = [counters](std::string name, uint64_t value) {
+    counters->push_back(CounterValue{std::move(name), value});
+  };
+  operations_->AppendCounters(counters);
+  add("unflushed_bytes", unflushed_bytes(/*plenty=*/0));
+  add("consolidation_timestamp", trees_.consolidation_timestamp().load(std::memory_order_relaxed));
+  add("tables", sum.tables);
+  add("tables_being_freed", trees_.reaper().tables());
+  add("dropped_pages_freed", trees_.reaper().pages_freed());
+  add("records", sum.trees.records);
+  add("memory_bytes", memory_bytes());
+  add("memory_pending_bytes", trees_.domain().pending_bytes());
+  add("pages", trees_.pages().used());
+  add("pages_limit", trees_.pages().capacity());
+  add("consolidations", sum.trees.consolidations);
+  add("consolidations_lost", sum.trees.lost_consolidations);
+  add("recovery_checkpoint", recovery_.checkpoint);
+  add("recovery_segments", recovery_.segments);
+  add("recovery_inner_pages", recovery_.inner_pages);
+  add("recovery_ms", recovery_.milliseconds);
+  add("pages_damaged", damaged_.count());
+  add("pages_loaded", loader_.loads());
+  add("pages_swapped_out", evictor_->evictions());
+  add("checkpoints", checkpointer_->taken());
+  const CleanerStatistics cleaner = cleaner_->statistics();
+  add("segments_cleaned", cleaner.segments);
+  add("segments_unreadable", cleaner.unreadable);
+  add("cleaned_bytes_read", cleaner.bytes_read);
+  add("cleaned_bytes_written", cleaner.bytes_written);
+  add("cleaned_bytes_freed", cleaner.bytes_freed);
+  add("cleaned_copies_lost", cleaner.copies_lost);
+  const ScrubberStatistics scrubber = scrubber_->statistics();
+  add("scrub_rounds", scrubber.rounds);
+  add("scrubbed_bytes", scrubber.bytes);
+  add("scrub_errors", scrubber.errors);
+  const StoreTotals store = trees_.segments().totals();
+  add("storage_bytes", store.written_bytes);
+  add("storage_live_bytes", store.live_bytes);
+  add("storage_dead_bytes", store.dead_bytes);
+  add("storage_written_bytes", store.bytes_written);
+  add("storage_reads", store.reads);
+  add("storage_read_bytes", store.bytes_read);
+  add("storage_segments", store.segments);
+  add("splits", sum.trees.splits);
+  add("splits_helped", sum.trees.helped_splits);
+  add("merges", sum.trees.merges);
+}
+
+}  // namespace deut::dc
