@@ -41,7 +41,8 @@ SegmentFiles::SegmentFiles(Storage& storage, Runtime& runtime, std::string direc
       options_(options),
       table_(domain_),
       open_files_(storage, domain_, table_, open_for_reading_, options.max_open_files),
-      full_log_(runtime),
+      fatal_(runtime),
+      reserve_(storage, runtime, directory_, options.reserve_bytes, options.segment_bytes),
       mutex_(runtime) {}
 
 std::string SegmentFiles::PathOf(SegmentKind kind, uint64_t number) const {
@@ -153,31 +154,6 @@ Status SegmentFiles::CheckLeftOverFiles() {
   return Status::Ok();
 }
 
-Status SegmentFiles::CheckReserve(SpaceUse use) const {
-  if (options_.reserve_bytes == 0) return Status::Ok();
-  const uint64_t eighth = options_.reserve_bytes / 8;
-  uint64_t kept = reserve_bytes();
-  if (use == SpaceUse::kCheckpoint) kept -= 2 * eighth;
-  if (use == SpaceUse::kReclaim) kept -= (HasDeadSegment() ? 4 : 7) * eighth;
-  if (use == SpaceUse::kStructure) kept -= options_.reserve_bytes;
-  DEUT_ASSIGN_OR_RETURN(const uint64_t free_bytes, storage_.FreeBytes(directory_));
-  if (free_bytes >= kept + options_.segment_bytes) {
-    if (use == SpaceUse::kOrdinary) {
-      full_log_.End(
-          [&] { return Concat("disk: pages are written again to ", directory_, ", ", free_bytes, " bytes are free"); });
-    }
-    return Status::Ok();
-  }
-  if (use == SpaceUse::kOrdinary) {
-    full_log_.Begin([&] {
-      return Concat("disk: no room for pages in ", directory_, ": ", free_bytes, " bytes are free, of which ", kept,
-                    " are reserved for work that frees space, and a segment takes ", options_.segment_bytes);
-    });
-  }
-  return DEUT_ERROR(kResourceExhausted, directory_, ": ", free_bytes, " bytes are free, of which ", kept,
-                    " are reserved for work that frees space");
-}
-
 bool SegmentFiles::HasDeadSegment() const {
   bool dead = false;
   table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
@@ -186,14 +162,8 @@ bool SegmentFiles::HasDeadSegment() const {
   return dead;
 }
 
-bool SegmentFiles::IsShortOfSpace() const {
-  if (options_.reserve_bytes == 0) return false;
-  const Result<uint64_t> free_bytes = storage_.FreeBytes(directory_);
-  return free_bytes.ok() && *free_bytes < reserve_bytes() + 4 * options_.segment_bytes;
-}
-
 Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
-  DEUT_RETURN_IF_ERROR(CheckReserve(use));
+  DEUT_RETURN_IF_ERROR(reserve_.Check(use, [this] { return HasDeadSegment(); }));
   DEUT_IN_FLIGHT("dc.segment_open");
   uint64_t number;
   {
@@ -307,19 +277,6 @@ uint64_t SegmentFiles::next_segment() const {
 size_t SegmentFiles::left_over_files() const {
   const MutexLock lock(mutex_);
   return left_over_.size();
-}
-
-Status SegmentFiles::BecomeFatal(Status error) {
-  const MutexLock lock(mutex_);
-  if (fatal_.ok()) fatal_ = std::move(error);
-  fatal_set_.store(true);
-  return fatal_;
-}
-
-Status SegmentFiles::fatal() const {
-  if (!fatal_set_.load()) return Status::Ok();
-  const MutexLock lock(mutex_);
-  return fatal_;
 }
 
 void SegmentFiles::BeginCheckpoint(CheckpointNumber k) { Raise(checkpoint_, k.value); }

@@ -18,16 +18,18 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
-#include "common/observe/episode_log.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "common/sync/reclamation.h"
 #include "dc/page_store/checkpoint_number.h"
+#include "dc/page_store/disk_reserve.h"
+#include "dc/page_store/fatal_error.h"
 #include "dc/page_store/open_files.h"
 #include "dc/page_store/segment.h"
 #include "dc/page_store/segment_check_options.h"
@@ -82,22 +84,17 @@ class SegmentFiles {
   uint64_t next_segment() const;
   size_t left_over_files() const;
 
-  // The first call decides the error. Returns the error that fatal() reports from now on.
-  Status BecomeFatal(Status error);
-  bool is_fatal() const { return fatal_set_.load(); }
-  Status fatal() const;
+  // As FatalError::Set.
+  Status BecomeFatal(Status error) { return fatal_.Set(std::move(error)); }
+  bool is_fatal() const { return fatal_.is_set(); }
+  Status fatal() const { return fatal_.status(); }
 
   // --- Checkpoints.
   void BeginCheckpoint(CheckpointNumber k);
   uint64_t checkpoint() const { return checkpoint_.load(); }
   Result<size_t> RemoveDeadSegments(CheckpointNumber oldest_kept);
 
-  bool IsShortOfSpace() const;
-  void ReserveForCheckpoint(uint64_t bytes) { checkpoint_bytes_.store(bytes, std::memory_order_relaxed); }
-  uint64_t reserve_bytes() const {
-    return options_.reserve_bytes == 0 ? 0 : options_.reserve_bytes + checkpoint_bytes_.load(std::memory_order_relaxed);
-  }
-
+  DiskReserve& reserve() { return reserve_; }
   const SegmentTable& table() const { return table_; }
   OpenFiles& open_files() { return open_files_; }
   StoreCounters& counters() { return counters_; }
@@ -112,7 +109,6 @@ class SegmentFiles {
   Result<bool> MayRemove(const std::string& path);
   Status SyncSegment(Segment& segment, File& file);
   Status SyncNames();
-  Status CheckReserve(SpaceUse use) const;
   // True if some segment is dead, so that the next checkpoints will free space.
   bool HasDeadSegment() const;
   void DropSynced();
@@ -130,17 +126,14 @@ class SegmentFiles {
   OpenFiles open_files_;
   StoreCounters counters_;
 
-  CheckpointNumber opened_;  // set at the start
-  std::atomic<uint64_t> checkpoint_bytes_{0};
+  CheckpointNumber opened_;              // set at the start
   std::atomic<uint64_t> checkpoint_{0};  // number of the newest checkpoint begun
   std::atomic<uint64_t> names_made_{0};
   std::atomic<uint64_t> names_synced_{0};
-  std::atomic<bool> fatal_set_{false};
-
-  mutable EpisodeLog full_log_;
+  FatalError fatal_;
+  DiskReserve reserve_;
 
   mutable Mutex mutex_;
-  Status fatal_ DEUT_GUARDED_BY(mutex_);
   uint64_t next_segment_ DEUT_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, OpenSegment> writable_ DEUT_GUARDED_BY(mutex_);  // open, or closed and not yet synced
   std::vector<std::string> left_over_ DEUT_GUARDED_BY(mutex_);        // paths of files that no checkpoint names

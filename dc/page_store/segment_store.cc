@@ -229,10 +229,10 @@ StoreTotals SegmentStore::totals() const {
 
 uint64_t SegmentStore::segment_bytes() const { return core_->options.segment_bytes; }
 
-void SegmentStore::ReserveForCheckpoint(uint64_t bytes) { core_->files.ReserveForCheckpoint(bytes); }
-uint64_t SegmentStore::reserve_bytes() const { return core_->files.reserve_bytes(); }
+void SegmentStore::ReserveForCheckpoint(uint64_t bytes) { core_->files.reserve().ReserveForCheckpoint(bytes); }
+uint64_t SegmentStore::reserve_bytes() const { return core_->files.reserve().bytes(); }
 
-bool SegmentStore::IsShortOfSpace() const { return core_->files.IsShortOfSpace(); }
+bool SegmentStore::IsShortOfSpace() const { return core_->files.reserve().IsShort(); }
 
 void SegmentStore::BeginCheckpoint(CheckpointNumber k) { core_->files.BeginCheckpoint(k); }
 Result<size_t> SegmentStore::RemoveDeadSegments(CheckpointNumber oldest_kept) {

@@ -1,0 +1,53 @@
+#include "dc/page_store/disk_reserve.h"
+
+#include <utility>
+
+#include "common/base/concat.h"
+
+namespace deut::dc {
+
+DiskReserve::DiskReserve(Storage& storage, Runtime& runtime, std::string directory, uint64_t reserve_bytes,
+                         uint64_t segment_bytes)
+    : storage_(storage),
+      directory_(std::move(directory)),
+      reserve_bytes_(reserve_bytes),
+      segment_bytes_(segment_bytes),
+      full_log_(runtime) {}
+
+uint64_t DiskReserve::BytesKept(SpaceUse use, absl::FunctionRef<bool()> has_dead_segment) const {
+  const uint64_t eighth = reserve_bytes_ / 8;
+  uint64_t kept = bytes();
+  if (use == SpaceUse::kCheckpoint) kept -= 2 * eighth;
+  if (use == SpaceUse::kReclaim) kept -= (has_dead_segment() ? 4 : 7) * eighth;
+  if (use == SpaceUse::kStructure) kept -= reserve_bytes_;
+  return kept;
+}
+
+Status DiskReserve::Check(SpaceUse use, absl::FunctionRef<bool()> has_dead_segment) {
+  if (reserve_bytes_ == 0) return Status::Ok();
+  const uint64_t kept = BytesKept(use, has_dead_segment);
+  DEUT_ASSIGN_OR_RETURN(const uint64_t free_bytes, storage_.FreeBytes(directory_));
+  if (free_bytes >= kept + segment_bytes_) {
+    if (use == SpaceUse::kOrdinary) {
+      full_log_.End(
+          [&] { return Concat("disk: pages are written again to ", directory_, ", ", free_bytes, " bytes are free"); });
+    }
+    return Status::Ok();
+  }
+  if (use == SpaceUse::kOrdinary) {
+    full_log_.Begin([&] {
+      return Concat("disk: no room for pages in ", directory_, ": ", free_bytes, " bytes are free, of which ", kept,
+                    " are reserved for work that frees space, and a segment takes ", segment_bytes_);
+    });
+  }
+  return DEUT_ERROR(kResourceExhausted, directory_, ": ", free_bytes, " bytes are free, of which ", kept,
+                    " are reserved for work that frees space");
+}
+
+bool DiskReserve::IsShort() const {
+  if (reserve_bytes_ == 0) return false;
+  const Result<uint64_t> free_bytes = storage_.FreeBytes(directory_);
+  return free_bytes.ok() && *free_bytes < bytes() + 4 * segment_bytes_;
+}
+
+}  // namespace deut::dc
