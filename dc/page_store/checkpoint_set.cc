@@ -96,6 +96,7 @@ Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
   DEUT_CHECK(number == next_);
   DEUT_RETURN_IF_ERROR(writer->Finish());
   DEUT_IN_FLIGHT("dc.checkpoint_removal");
+  DEUT_CHECK(number > newest_);
   previous_ = newest_;
   newest_ = number;
   next_ = CheckpointNumber(number.value + 1);

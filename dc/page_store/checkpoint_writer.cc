@@ -89,6 +89,7 @@ Status CheckpointWriter::Core::Add(const CheckpointRules::Violation& wrong) {
 }
 
 Status CheckpointWriter::Core::WriteBlock(bool last) {
+  DEUT_CHECK(payload_bytes > 0 && !finished);
   predecessor = SealCheckpointBlock({.checkpoint = head.number,
                                      .dc = head.dc,
                                      .offset = offset,

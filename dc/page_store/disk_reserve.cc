@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 
 namespace deut::dc {
@@ -16,10 +17,13 @@ DiskReserve::DiskReserve(Storage& storage, Runtime& runtime, std::string directo
 
 uint64_t DiskReserve::BytesKept(SpaceUse use, absl::FunctionRef<bool()> has_dead_segment) const {
   const uint64_t eighth = reserve_bytes_ / 8;
-  uint64_t kept = bytes();
+  const uint64_t reserved = bytes();
+  uint64_t kept = reserved;
   if (use == SpaceUse::kCheckpoint) kept -= 2 * eighth;
   if (use == SpaceUse::kReclaim) kept -= (has_dead_segment() ? 4 : 7) * eighth;
   if (use == SpaceUse::kStructure) kept -= reserve_bytes_;
+  // No use may take the room for the checkpoint's file, without which nothing can be freed.
+  DEUT_CHECK(kept >= reserved - reserve_bytes_ && kept <= reserved);
   return kept;
 }
 

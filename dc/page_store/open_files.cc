@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -49,6 +50,7 @@ void OpenFiles::CloseSome() {
 }
 
 void OpenFiles::Sweep() {
+  DEUT_CHECK(closing_.load());
   // The goal is a little below the limit, so that a pass over the table is worth its cost.
   const size_t goal = limit_ - std::min(limit_ / 8, limit_ - 1);
   size_t left = open_.load();

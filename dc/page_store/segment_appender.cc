@@ -86,6 +86,8 @@ Status SegmentAppender::Core::Begin() {
 Status SegmentAppender::Core::Flush(bool all) {
   const size_t bytes = all ? RoundUpToIo(used) : RoundDownToIo(used);
   if (bytes == 0) return Status::Ok();
+  // The header of the file has promised that it does not become longer.
+  DEUT_CHECK(flushed + bytes <= segment_bytes);
   if (bytes > used) std::memset(memory.data() + used, 0, bytes - used);
   DEUT_RETURN_IF_ERROR(current.open.file->Write(flushed, memory.data(), bytes));
   files.counters().bytes_written.fetch_add(bytes, std::memory_order_relaxed);
@@ -99,6 +101,7 @@ Status SegmentAppender::Core::Flush(bool all) {
 
 Status SegmentAppender::Core::FinishCurrent() {
   DEUT_RETURN_IF_ERROR(Flush(/*all=*/true));
+  DEUT_CHECK(used == 0);
   current.written_bytes = flushed;
   full.push_back(std::exchange(current, BatchSegment()));
   return Status::Ok();
@@ -143,9 +146,13 @@ Status SegmentAppender::Core::Publish() {
   // Adds live bytes first: before a reader can find the parts (written_bytes), and before the segment is closed. In
   // another order RemoveDeadSegments could find a closed segment that seems dead.
   const auto publish = [](const BatchSegment& batch_segment) {
-    batch_segment.open.segment->live_bytes.fetch_add(batch_segment.live_bytes);
+    Segment& segment = *batch_segment.open.segment;
+    DEUT_CHECK(!segment.closed.load());
+    segment.live_bytes.fetch_add(batch_segment.live_bytes);
     DEUT_POINT("page_store.append.before_publish");
-    batch_segment.open.segment->written_bytes.store(batch_segment.written_bytes);
+    // A reader has measured its transfer against the number that stood here before.
+    DEUT_CHECK(segment.written_bytes.load() <= batch_segment.written_bytes);
+    segment.written_bytes.store(batch_segment.written_bytes);
   };
   for (const BatchSegment& batch_segment : full) publish(batch_segment);
   if (current.open.segment != nullptr) {
@@ -216,6 +223,7 @@ Result<PageAddress> SegmentAppender::Append(const PartHeader& header, std::strin
     if (Status flushed = core.Flush(/*all=*/false); !flushed.ok()) return core.Failed(std::move(flushed));
     core.MakeRoom(bytes);
   }
+  DEUT_CHECK(core.used + bytes <= core.memory.size());
   const PageAddress address =
       PageAddress::Make(core.current.open.segment->number, core.position(), PartBytes(payload.size()));
   EncodePart(header, address, payload, core.memory.data() + core.used);

@@ -184,7 +184,8 @@ Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
   OpenSegment open{.segment = std::make_shared<Segment>(kind, number, path, 0), .file = std::move(*file)};
   names_made_.fetch_add(1);
   table_.Add(open.segment);
-  writable_.emplace(number, open);
+  const bool is_new = writable_.emplace(number, open).second;
+  DEUT_CHECK(is_new);  // else the file of another segment would never be synced
   counters_.segments_created.fetch_add(1, std::memory_order_relaxed);
   return open;
 }
@@ -192,8 +193,10 @@ Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
 Status SegmentFiles::CloseSegment(const OpenSegment& open) {
   DEUT_IN_FLIGHT("dc.segment_close");
   Segment& segment = *open.segment;
-  segment.closed.store(true);
+  const bool was_closed = segment.closed.exchange(true);
+  DEUT_CHECK(!was_closed);  // its appender may have removed it already
   if (segment.written_bytes.load() == 0) {
+    DEUT_CHECK(segment.live_bytes.load() == 0);
     {
       const MutexLock lock(mutex_);
       table_.Remove(segment.number);
@@ -226,6 +229,9 @@ Status SegmentFiles::SyncSegment(Segment& segment, File& file) {
   }
   counters_.syncs.fetch_add(1, std::memory_order_relaxed);
   Raise(segment.synced_bytes, written);
+  // The smaller one is loaded first: both only rise.
+  const uint64_t synced_bytes = segment.synced_bytes.load();
+  DEUT_CHECK(synced_bytes <= segment.written_bytes.load());
   return Status::Ok();
 }
 
@@ -237,6 +243,8 @@ Status SegmentFiles::SyncNames() {
   }
   counters_.syncs.fetch_add(1, std::memory_order_relaxed);
   Raise(names_synced_, made);
+  const uint64_t names_synced = names_synced_.load();  // before names_made_: both only rise
+  DEUT_CHECK(names_synced <= names_made_.load());
   return Status::Ok();
 }
 
@@ -250,10 +258,14 @@ void SegmentFiles::DropSynced() {
 
 Result<std::vector<SegmentExtent>> SegmentFiles::SyncAll(CheckpointNumber checkpoint) {
   if (is_fatal()) return fatal();
+  // A part that died since the capture has the number begun last. With a later number here, its segment would seem
+  // dead before the checkpoint, and would not be named.
+  DEUT_CHECK(checkpoint.value == checkpoint_.load());
   std::vector<SegmentExtent> extents;
   table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
     const uint64_t written = segment->written_bytes.load();
     if (written == 0 || DeadBefore(*segment, checkpoint)) return;
+    DEUT_CHECK(written % kIoAlignment == 0);  // else LoadNamedSegments would refuse the checkpoint
     Raise(segment->last_naming_checkpoint, checkpoint.value);
     extents.push_back({.number = segment->number, .kind = segment->kind, .written_bytes = written});
   });
@@ -279,7 +291,11 @@ size_t SegmentFiles::left_over_files() const {
   return left_over_.size();
 }
 
-void SegmentFiles::BeginCheckpoint(CheckpointNumber k) { Raise(checkpoint_, k.value); }
+void SegmentFiles::BeginCheckpoint(CheckpointNumber k) {
+  // MarkDead stores the number begun last as that of the newest checkpoint that may name the part.
+  DEUT_CHECK(k.value >= checkpoint_.load() && k > opened_);
+  Raise(checkpoint_, k.value);
+}
 
 Status SegmentFiles::RemoveFile(const std::string& path) {
   DEUT_IN_FLIGHT("dc.segment_removal");
@@ -307,6 +323,8 @@ Result<size_t> SegmentFiles::RemoveDeadSegments(CheckpointNumber oldest_kept) {
       if (!table_.Remove(segment->number)) continue;  // another thread has removed it
       writable_.erase(segment->number);
     }
+    // Only an appender and a recovery add live bytes, both before the segment is closed.
+    DEUT_CHECK(segment->live_bytes.load() == 0);
     open_files_.Close(*segment);
     ++count;
   }

@@ -189,6 +189,7 @@ std::vector<SegmentUsage> SegmentStore::usage() const {
   std::vector<SegmentUsage> usages;
   core_->files.table().ForEach([&](const std::shared_ptr<Segment>& segment) {
     const bool closed = segment->closed.load();
+    DEUT_DCHECK(usages.empty() || usages.back().number < segment->number);
     usages.push_back({.number = segment->number,
                       .kind = segment->kind,
                       .written_bytes = segment->written_bytes.load(),

@@ -164,6 +164,7 @@ TEST_F(SegmentStoreDiskFullTest, ServiceResumesWhenThereIsSpaceAgain) {
   const PageAddress address = Append(*appender, 5, 10'000);
   ASSERT_TRUE(appender->Write().ok());
   EXPECT_EQ(ReadsBack(address).ToString(), "OK");
+  store().BeginCheckpoint(CheckpointNumber(1));
   EXPECT_TRUE(store().SyncAll(CheckpointNumber(1)).ok());
 }
 
@@ -177,6 +178,7 @@ TEST_F(SegmentStoreFailureTest, AFailedSyncIsFatalAndNeverRepeated) {
     const auto address = appender->Append(BaseHeader(PageId(1)), "payload");
     ASSERT_TRUE(appender->Write().ok());
     const int fault = fixture.disk.AddFault({.action = DiskFault::Action::kIoError, .kinds = kind, .count = 1});
+    store.BeginCheckpoint(CheckpointNumber(1));
     const auto synced = store.SyncAll(CheckpointNumber(1));
     EXPECT_EQ(synced.status().code(), ErrorCode::kIoError);
     EXPECT_EQ(fixture.disk.hits(fault), 1u);

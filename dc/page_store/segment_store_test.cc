@@ -346,6 +346,7 @@ TEST_F(SegmentStoreOpenTest, NamedSegmentsAreThereAndTheOthersGoAfterTheNextChec
 TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) {
   auto appender = NewAppender();
   const std::vector<PageAddress> addresses = FillASegment(*appender);
+  store().BeginCheckpoint(CheckpointNumber(5));
   auto extents = *store().SyncAll(CheckpointNumber(5));
   appender.reset();
   fixture_.store.reset();
@@ -363,6 +364,7 @@ TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) 
 TEST_F(SegmentStoreOpenTest, SegmentsThatContradictTheCheckpointAreRefusedAndNothingIsChanged) {
   auto appender = NewAppender();
   const std::vector<PageAddress> addresses = FillASegment(*appender);
+  store().BeginCheckpoint(CheckpointNumber(5));
   const std::vector<SegmentExtent> extents = *store().SyncAll(CheckpointNumber(5));
   appender.reset();
   fixture_.store.reset();

@@ -24,11 +24,14 @@ SegmentTable::Chunk* SegmentTable::FindChunk(const Directory& directory, uint64_
 }
 
 const SegmentTable::Entry* SegmentTable::FindEntry(uint64_t number) const {
+  DEUT_DCHECK(domain_.guard_held());
   const Chunk* chunk = FindChunk(*directory_.load(), number / kChunkSlots);
   return chunk == nullptr ? nullptr : chunk->slots[number % kChunkSlots].load();
 }
 
 void SegmentTable::Replace(const Directory* next) {
+  // A reader finds its chunk by binary search.
+  DEUT_DCHECK(std::ranges::is_sorted(*next, {}, [](const auto& each) { return each.first; }));
   const Directory* old = directory_.exchange(next);
   domain_.RetireObject(const_cast<Directory*>(old), sizeof(Directory) + old->size() * sizeof((*old)[0]));
 }
@@ -42,6 +45,7 @@ void SegmentTable::Add(std::shared_ptr<Segment> segment) {
   size_.fetch_add(1, std::memory_order_relaxed);
   if (chunk != nullptr) {
     ++chunk->used;
+    DEUT_CHECK(chunk->used <= kChunkSlots);
     DEUT_CHECK(chunk->slots[number % kChunkSlots].exchange(entry) == nullptr);
     return;
   }
@@ -61,6 +65,8 @@ bool SegmentTable::Remove(uint64_t number) {
   if (chunk == nullptr) return false;
   Entry* entry = chunk->slots[number % kChunkSlots].exchange(nullptr);
   if (entry == nullptr) return false;
+  DEUT_CHECK(entry->segment->number == number);
+  DEUT_CHECK(chunk->used > 0);
   size_.fetch_sub(1, std::memory_order_relaxed);
   domain_.RetireObject(entry);
   if (--chunk->used != 0) return true;
@@ -75,6 +81,7 @@ std::shared_ptr<Segment> SegmentTable::Find(uint64_t number) const {
   const ReclamationDomain::Guard guard(domain_);
   const Entry* entry = FindEntry(number);
   DEUT_POINT("page_store.table.found");
+  DEUT_DCHECK(entry == nullptr || entry->segment->number == number);
   return entry == nullptr ? nullptr : entry->segment;
 }
 

@@ -61,6 +61,7 @@ class HostileCheckpointTest : public ::testing::Test {
 
   Status Start(const std::vector<uint32_t>& roots) {
     EXPECT_TRUE(appender_->Write().ok());
+    store_->BeginCheckpoint(CheckpointNumber(1));
     const std::vector<SegmentExtent> segments = *store_->SyncAll(CheckpointNumber(1));
     CheckpointHead head;
     head.number = CheckpointNumber(1);
