@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/inner_view.h"
@@ -80,6 +81,7 @@ Checkpointer::Checkpointer(const CheckpointEnvironment& environment, const Recov
       newest_(found.position),
       stable_mutex_(environment.runtime),
       stable_(found.stable) {
+  DEUT_CHECK(found.stable <= found.position);
   environment_.store.ReserveForCheckpoint(kFileBytes + environment_.trees.pages.used() * 2 * sizeof(uint64_t));
 }
 
@@ -89,6 +91,7 @@ Position Checkpointer::stable() const {
 }
 
 Status Checkpointer::Take(const std::function<Position()>& applied, const RecordKept& record_kept) {
+  DEUT_CHECK(!environment_.trees.domain.guard_held());  // WaitForGuards would wait for it
   const MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(environment_.store.fatal());
   // Ids that are freed after this point may be named by images of this checkpoint; they wait for the next one.
@@ -111,6 +114,7 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   }
   DEUT_POINT("checkpoint.after_pass");
   if (DEUT_OMITTED("X6.position_first")) capture.position = applied();
+  DEUT_CHECK(capture.position >= newest_);  // the redo log may be trimmed up to an earlier position
   if (status.ok()) {
     DEUT_IN_FLIGHT("dc.checkpoint_structure");
     environment_.gate.Close();
@@ -150,7 +154,9 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   if (record_kept && DEUT_STEP("S2.record_kept")) DEUT_RETURN_IF_ERROR(record_kept(set_->oldest_kept()));
   {
     const MutexLock stable_lock(stable_mutex_);
-    stable_ = set_->oldest_kept() == set_->newest() ? capture.position : previous;
+    const Position stable = set_->oldest_kept() == set_->newest() ? capture.position : previous;
+    DEUT_CHECK(stable >= stable_);  // a TC may have relied on the one before
+    stable_ = stable;
   }
   return no_room;
 }
@@ -168,7 +174,9 @@ Status Checkpointer::WriteStructure(TableId table) {
   uint8_t root_level = 0;
   {
     const ReclamationDomain::Guard guard(environment_.trees.domain);
-    root_level = environment_.tables.FindTree(table)->root_level();
+    BwTree* const tree = environment_.tables.FindTree(table);
+    DEUT_CHECK(tree != nullptr);  // no table is dropped while Take has paused the registry
+    root_level = tree->root_level();
   }
   for (uint8_t level = std::min<uint8_t>(1, root_level); level <= root_level; ++level) {
     DEUT_RETURN_IF_ERROR(WriteLevel(table, level));
@@ -235,6 +243,7 @@ void Checkpointer::CaptureImages(Capture* capture) {
   const ReclamationDomain::Guard guard(environment_.trees.domain);
   const TableRegistry::Snapshot& tables = environment_.tables.snapshot();
   for (const Table* table : tables.live) {
+    DEUT_CHECK(pages.HasImage(table->tree->root()));
     capture->tables.push_back(Capture::Table{table->id, table->tree->root(), table->name});
   }
   for (const DroppedIds::Run run : tables.dropped.runs()) {
@@ -264,6 +273,7 @@ Status Checkpointer::WriteFile(const Capture& capture) {
   head.position = capture.position;
   // The previous checkpoint is kept, too. If there is none, this one alone determines the stable position.
   head.stable = set_->newest().value != 0 ? newest_ : capture.position;
+  DEUT_CHECK(head.stable <= head.position);
   head.next_page = capture.next_page;
   DEUT_ASSIGN_OR_RETURN(const std::vector<SegmentExtent> segments, environment_.store.SyncAll(head.number));
   head.next_segment = environment_.store.next_segment();
@@ -276,6 +286,7 @@ Status Checkpointer::WriteFile(const Capture& capture) {
   std::vector<PageAddress> parts;
   for (size_t i = 0; i < capture.pages.size(); i += 1 + parts.size()) {
     parts.assign(capture.pages[i] & 0xff, PageAddress());
+    DEUT_CHECK(!parts.empty() && i + parts.size() < capture.pages.size());
     for (size_t n = 0; n < parts.size(); ++n) parts[n] = PageAddress::FromRaw(capture.pages[i + 1 + n]);
     DEUT_RETURN_IF_ERROR(writer->AddPage(PageId(static_cast<uint32_t>(capture.pages[i] >> 8)), parts));
   }

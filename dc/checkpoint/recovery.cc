@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/observe/log.h"
 #include "common/sync/mutex.h"
@@ -253,6 +254,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
 Status RecoverTables(Runtime& runtime, const std::string& directory, const std::vector<RecoveredTable>& recovered,
                      PageId last_page, const RecoveryOptions& options, const BwTreeEnvironment& environment,
                      const BwTreeOptions& tree_options, TableRegistry* tables) {
+  DEUT_CHECK(environment.images != nullptr);
   MappingTable& pages = environment.pages;
   SegmentStore& store = *environment.images;
   // The roots are named first, so that no other page can name them.

@@ -226,7 +226,13 @@ class Stress {
     return lowest;
   }
   // In a new incarnation no new update counts as applied before redo is complete.
-  Position AppliedUpTo() const { return redo_ ? store_->recovered() : PositionOf(LowestOpen() - 1); }
+  // LowestOpen may go back: a worker that announces its tickets may have read `next_` a while ago. A position that was
+  // once applied stays applied.
+  Position AppliedUpTo() {
+    if (redo_) return store_->recovered();
+    applied_up_to_ = std::max(applied_up_to_, LowestOpen() - 1);
+    return PositionOf(applied_up_to_);
+  }
 
   static LogBatch EmptyBatch(uint64_t first, uint64_t count) {
     LogBatch batch;
@@ -428,6 +434,7 @@ class Stress {
   std::unique_ptr<RecordStore> store_;
   uint64_t incarnation_ = 0;
   std::atomic<uint64_t> next_{1};
+  uint64_t applied_up_to_ = 0;  // used by the thread that takes checkpoints
   std::atomic<bool> redo_{false};
   Reference reference_;
   std::array<Worker, kThreads> workers_;
