@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/io/storage.h"
 #include "common/observe/log.h"
 #include "common/testing/flight_board.h"
@@ -76,6 +77,7 @@ void SegmentCleaner::Run() {
 }
 
 Status SegmentCleaner::Clean() {
+  DEUT_CHECK(!domain_.guard_held());
   const MutexLock lock(mutex_);
   const uint64_t next_segment = store_.next_segment();
   while (const std::optional<Victim> victim = ChooseVictim(next_segment)) DEUT_RETURN_IF_ERROR(CleanOne(*victim));
@@ -126,6 +128,7 @@ std::optional<SegmentCleaner::Victim> SegmentCleaner::ChooseVictim(uint64_t next
 
 Status SegmentCleaner::CleanOne(const Victim& victim) {
   DEUT_IN_FLIGHT("dc.cleaning");
+  DEUT_CHECK(victim.number != 0 && victim.live_bytes > 0);
   if (rewriter_ == nullptr) {
     DEUT_ASSIGN_OR_RETURN(rewriter_, PageRewriter::Create(pages_, domain_, store_));
   }
@@ -148,11 +151,13 @@ Status SegmentCleaner::CleanOne(const Victim& victim) {
   for (const SegmentUsage& usage : store_.usage()) {
     if (usage.number == victim.number) left = usage.live_bytes;
   }
+  // A victim is closed, so nothing is appended to it, and its parts can only die.
+  DEUT_CHECK(left <= victim.live_bytes);
   if (left == 0) {
     segments_.fetch_add(1, std::memory_order_relaxed);
     freed_.fetch_add(victim.written_bytes - std::min(victim.live_bytes, victim.written_bytes),
                      std::memory_order_relaxed);
-  } else if (left >= victim.live_bytes) {
+  } else if (left == victim.live_bytes) {
     retry_after_[victim.number] = runtime_.Now() + kRetryAfter;
   }
   return Status::Ok();
@@ -165,6 +170,7 @@ Status SegmentCleaner::CopyLive(const Victim& victim) {
   const auto write = [&]() -> Status {
     DEUT_RETURN_IF_ERROR(rewriter.Write());
     const uint64_t now = rewriter.statistics().bytes_written;
+    DEUT_CHECK(now >= before);
     // The cleaner reads at least the bytes that it writes, and in addition the dead parts between them.
     const uint64_t copied = now - std::exchange(before, now);
     return Pace(copied + copied * victim.written_bytes / std::max<uint64_t>(victim.live_bytes, 1), victim.urgent);

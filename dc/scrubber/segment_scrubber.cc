@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/observe/log.h"
 
@@ -57,6 +58,7 @@ Status SegmentScrubber::Pace(uint64_t bytes) {
 }
 
 Status SegmentScrubber::Scrub() {
+  DEUT_CHECK(!domain_.guard_held());
   const MutexLock lock(mutex_);
   for (const SegmentUsage& usage : store_.usage()) DEUT_RETURN_IF_ERROR(ScrubOne(usage.number));
   rounds_.fetch_add(1, std::memory_order_relaxed);
@@ -67,6 +69,7 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
   uint64_t paced = 0;
   uint64_t end = 0;
   const auto look = [&](const PartView& part) -> Status {
+    DEUT_CHECK(part.address.offset() >= end);  // ForEachPart visits parts in the order of their offsets
     end = part.address.offset() + PartBytesInUnits(part.payload.size());
     if (end < paced + kStepBytes) return Status::Ok();
     return Pace(end - std::exchange(paced, end));
@@ -83,6 +86,7 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
   // the next round reads the segment.
   if (!scanned.ok() && scanned != ErrorCode::kNotFound && scanned != ErrorCode::kResourceExhausted)
     ReportDamage(segment, end, UINT64_MAX, scanned);
+  DEUT_CHECK(end >= paced);
   return Pace(end - paced);
 }
 
