@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -19,6 +20,7 @@ ApplyTeam::~ApplyTeam() {
 
 bool ApplyTeam::TryRun(size_t pieces, Work work) {
   if (helpers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
+  DEUT_DCHECK(work_ == nullptr);  // the call before has ended, with its helpers
   work_ = &work;
   pieces_ = pieces;
   next_.store(0, std::memory_order_relaxed);
@@ -29,6 +31,7 @@ bool ApplyTeam::TryRun(size_t pieces, Work work) {
   runtime_.Wake(calls_, static_cast<int>(std::min(helpers_.size(), pieces)));
   RunPieces();
   gate_.Close();
+  work_ = nullptr;
   busy_.store(false, std::memory_order_release);
   return true;
 }
@@ -47,6 +50,7 @@ void ApplyTeam::Help() {
 }
 
 void ApplyTeam::RunPieces() {
+  DEUT_DCHECK(work_ != nullptr);
   for (size_t piece; (piece = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_;) (*work_)(piece);
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "common/base/check.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/record_ops/record_operations.h"
@@ -62,6 +63,7 @@ Status RecordOperations::ApplyBatch(const LogBatch& batch, Position applied) {
     }
     unflushed.AddUpdates(updates.size());
     const size_t wanted = superseded_.MoveNeededToFront(std::span(updates));
+    DEUT_DCHECK(wanted <= updates.size());
     DEUT_RETURN_IF_ERROR(ApplyRun(std::span(updates).first(wanted), &bytes));
     applied_.Add(updates.size() - wanted);  // S3: they count as applied with the updates that supersede them
     if (!it.Valid() || IsUpdate(it.entry())) continue;
@@ -87,7 +89,10 @@ Status RecordOperations::ApplyRun(std::span<const LogEntryView> updates, std::at
     if (!status.ok() && !failed.exchange(true, std::memory_order_acq_rel)) failure = std::move(status);
   };
   const size_t pieces = (updates.size() + kUpdatesPerPiece - 1) / kUpdatesPerPiece;
-  return team_.TryRun(pieces, piece) ? failure : ApplyUpdates(updates, bytes);
+  if (!team_.TryRun(pieces, piece)) return ApplyUpdates(updates, bytes);
+  // All helpers have left their pieces, so the failure of any of them is here.
+  DEUT_DCHECK(failed.load(std::memory_order_relaxed) == !failure.ok());
+  return failure;
 }
 
 Status RecordOperations::ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes) {
@@ -115,6 +120,7 @@ Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
     const auto other = [&](const LogEntryView& update) { return update.table != updates.front().table; };
     const size_t of_table = static_cast<size_t>(std::ranges::find_if(updates, other) - updates.begin());
     DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyWithoutWaiting(updates.first(of_table)));
+    DEUT_DCHECK(done <= of_table);
     updates = updates.subspan(done);
     if (done == of_table) continue;
     DEUT_RETURN_IF_ERROR(ApplyEntry(updates.front()));
@@ -124,6 +130,8 @@ Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
 }
 
 Result<size_t> RecordOperations::ApplyWithoutWaiting(std::span<const LogEntryView> updates) {
+  DEUT_DCHECK(!updates.empty() && updates.size() <= kMaxUpdatesPerGroup);
+  DEUT_DCHECK(updates.front().table == updates.back().table);
   const ReclamationDomain::Guard guard(trees_.domain());
   BwTree* const tree = trees_.registry().FindTree(updates.front().table);
   if (tree == nullptr) return 0;

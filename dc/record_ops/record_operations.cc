@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut::dc {
 namespace {
 
@@ -30,6 +32,7 @@ RecordOperations::RecordOperations(Runtime& runtime, TableTrees& trees, LoadPool
       team_(runtime, options.apply_helpers) {}
 
 Status RecordOperations::TryRead(TableId table, std::string_view key, RecordBatch* answer, bool* missing) {
+  DEUT_DCHECK(!key.empty() && key.size() <= kMaxKeyBytes);
   *missing = false;
   const ReclamationDomain::Guard guard(trees_.domain());
   const TableRegistry::Found found = trees_.registry().Find(table);
@@ -51,6 +54,7 @@ void RecordOperations::TryReadSeveral(std::span<PointRead> reads) {
 }
 
 void RecordOperations::TryReadGroup(std::span<PointRead> reads) {
+  DEUT_DCHECK(reads.size() <= kMaxReadsPerGroup);
   const ReclamationDomain::Guard guard(trees_.domain());
   std::array<std::pair<BwTree*, BwTree::Lookup>, kMaxReadsPerGroup> lookups;
   for (size_t i = 0; i < reads.size(); ++i) {
@@ -101,6 +105,7 @@ Status RecordOperations::TryScan(TableId table, Direction direction, ScanCursor*
   const size_t before = answer->size();
   DEUT_RETURN_IF_ERROR(ScanPages(table, direction, cursor, budget, &max_pages, answer, missing));
   if (*missing) return Status::Ok();
+  DEUT_DCHECK(answer->size() >= before);
   scans_.Add(1);
   records_returned_.Add(answer->size() - before);
   return Status::Ok();

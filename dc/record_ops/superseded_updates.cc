@@ -6,6 +6,7 @@
 #include <bitset>
 
 #include "absl/hash/hash.h"
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -56,6 +57,7 @@ size_t SupersededUpdates::MoveNeededToFront(std::span<LogEntryView> updates) {
   for (size_t i = first; i < updates.size(); ++i) {
     if (!superseded.test(i - first)) updates[kept++] = updates[i];
   }
+  DEUT_DCHECK(kept > first);  // the newest update of a key supersedes the others
   if ((updates.size() - kept) * kMinYieldDivisor < updates.size())
     runs_to_skip_.store(kRunsToSkip, std::memory_order_relaxed);
   return kept;

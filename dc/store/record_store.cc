@@ -1,8 +1,10 @@
 #include "dc/store/record_store.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/observe/log.h"
 #include "common/testing/flight_board.h"
 
@@ -35,6 +37,8 @@ Result<std::unique_ptr<RecordStore>> RecordStore::Open(Runtime& runtime, const L
   std::unique_ptr<RecordStore> store(new RecordStore(runtime, options, std::move(recovered)));
   DEUT_RETURN_IF_ERROR(RecoverTables(runtime, location.directory, tables, last_page, recovery,
                                      store->trees_.environment(), options.tree, &store->trees_.registry()));
+  const auto is_live = [](const RecoveredTable& table) { return table.root != kNoPage; };
+  DEUT_CHECK(store->trees_.Statistics().tables == static_cast<uint64_t>(std::ranges::count_if(tables, is_live)));
   DEUT_RETURN_IF_ERROR(store->Start(location));
   const auto took = duration_cast<std::chrono::milliseconds>(runtime.Now() - begin);
   store->recovery_ = RecoveryFigures{.checkpoint = progress.checkpoint,
@@ -58,6 +62,7 @@ RecordStore::RecordStore(Runtime& runtime, const RecordStoreOptions& options, Re
       damaged_(runtime),
       loader_(trees_.registry(), trees_.domain(), trees_.segments(), &damaged_),
       loads_(runtime, loader_, kLoadThreads) {
+  DEUT_CHECK(found_.oldest_kept <= found_.opened);
   trees_.pages().KeepFreedIds();
 }
 
@@ -78,6 +83,7 @@ Status RecordStore::Start(const Location& location) {
                                           loader_,
                                           [this] { evictor_->WaitForMemory(PageEvictor::Purpose::kToRead); }};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found_));
+  DEUT_CHECK(stable() == found_.stable);  // a TC that knew the incarnation before relies on it
   DEUT_ASSIGN_OR_RETURN(evictor_,
                         PageEvictor::Create(
                             runtime_, environment, segments, tables, tables, loads_, [this] { return memory_bytes(); },

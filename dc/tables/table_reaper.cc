@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -56,11 +57,14 @@ void TableReaper::Free(Table* table) {
     size_t freed = 0;
     done = tree.FreePages(most, &freed);
     pages_freed_.fetch_add(freed, std::memory_order_relaxed);
-    bytes_.fetch_sub(before - tree.statistics().bytes, std::memory_order_relaxed);
+    const uint64_t left = tree.statistics().bytes;
+    DEUT_CHECK(left <= before);  // nobody else changes a doomed tree
+    bytes_.fetch_sub(before - left, std::memory_order_relaxed);
   }
   bytes_.fetch_sub(tree.statistics().bytes, std::memory_order_relaxed);
   delete table;
-  tables_.fetch_sub(1, std::memory_order_relaxed);
+  const uint64_t doomed = tables_.fetch_sub(1, std::memory_order_relaxed);
+  DEUT_CHECK(doomed > 0);
 }
 
 }  // namespace deut::dc

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
@@ -26,6 +27,7 @@ TableRegistry::~TableRegistry() {
 }
 
 TableRegistry::Found TableRegistry::Find(TableId id) const {
+  DEUT_DCHECK(environment_.domain.guard_held());
   const Snapshot& now = snapshot();
   const auto live = LowerBound(now.live, id);
   if (live != now.live.end() && (*live)->id == id) return {State::kLive, *live};
@@ -66,7 +68,9 @@ Result<bool> TableRegistry::Drop(TableId id) {
     return DEUT_ERROR(kCorruption, "table ", id.value, " is dropped but was never created");
   DEUT_IN_FLIGHT("dc.table_drop");
   auto next = std::make_unique<Snapshot>(snapshot());
-  next->live.erase(LowerBound(next->live, id));
+  const auto dropped = LowerBound(next->live, id);
+  DEUT_CHECK(dropped != next->live.end() && *dropped == found.table);
+  next->live.erase(dropped);
   // The snapshot without the table is published before the table is retired: no guard that begins later can find it.
   next->dropped.Add(id);
   Publish(std::move(next));
@@ -110,6 +114,9 @@ void TableRegistry::RestoreDropped(TableId first, TableId last) {
 }
 
 void TableRegistry::Publish(std::unique_ptr<const Snapshot> next) {
+  // Find searches the live tables by their ids.
+  const auto out_of_order = [](const Table* a, const Table* b) { return a->id >= b->id; };
+  DEUT_CHECK(std::ranges::adjacent_find(next->live, out_of_order) == next->live.end());
   const Snapshot* old = snapshot_.exchange(next.release(), std::memory_order_acq_rel);
   environment_.domain.RetireObject(const_cast<Snapshot*>(old));
 }

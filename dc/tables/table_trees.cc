@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -23,7 +24,10 @@ TableTrees::TableTrees(Runtime& runtime, const BwTreeOptions& options, std::uniq
       reaper_(runtime),
       registry_(runtime, environment(), options, &reaper_) {}
 
-TableTrees::~TableTrees() { reaper_.Stop(); }
+TableTrees::~TableTrees() {
+  reaper_.Stop();
+  DEUT_CHECK(reaper_.tables() == 0);
+}
 
 BwTreeEnvironment TableTrees::environment() {
   return BwTreeEnvironment{*pages_, domain_, consolidation_timestamp_, &gate_, segments_.get()};
