@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -23,6 +24,7 @@ Status ApplyStream::Send(const LogBatch& batch) {
       // After a Pause, Close sets the reason, and Close always follows. So a fenced TC gets that error and no other.
       const MutexLock lock(mutex_);
       while (!closed_) closed_now_.Wait(mutex_);
+      DEUT_CHECK(!reason_.ok());
       return reason_;
     }
     status = Apply(batch);
@@ -48,7 +50,10 @@ Status ApplyStream::Apply(const LogBatch& batch) {
   ApplyAck ack;
   ack.incarnation = environment_.fencing.incarnation();
   ack.applied = environment_.applied.load();
+  DEUT_CHECK(ack.applied >= batch.to);
   ack.stable = environment_.records.stable();
+  // The stable position was read first: both only rise. (X6: a checkpoint's position is one that was applied.)
+  DEUT_CHECK(ack.stable <= environment_.applied.load());
   ack.free_bytes = environment_.free_bytes();
   environment_.on_applied(ack.applied);
   listener_->OnAck(ack);
@@ -56,6 +61,7 @@ Status ApplyStream::Apply(const LogBatch& batch) {
 }
 
 void ApplyStream::Close(const Status& reason) {
+  DEUT_CHECK(!reason.ok());
   const MutexLock lock(mutex_);
   if (closed_) return;
   gate_.Close();

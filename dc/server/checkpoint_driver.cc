@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
 
@@ -75,6 +76,7 @@ void CheckpointDriver::Run() {
     // While a checkpoint runs, no thread need wake this one for the next.
     due_.store(UINT64_MAX, std::memory_order_relaxed);
     const Position before = applied_();
+    DEUT_CHECK(before >= last);
     const bool ok = Take().ok();
     if (ok) {
       last = before;
@@ -89,7 +91,9 @@ Result<Position> CheckpointDriver::TakeUpTo(Position up_to) {
   const Position wanted = std::min(up_to, applied_());
   // The first checkpoint makes the position durable. The second makes the first the older of the two that are kept.
   for (int i = 0; i < 2 && records_.stable() < wanted; ++i) DEUT_RETURN_IF_ERROR(Take());
-  return records_.stable();
+  const Position stable = records_.stable();
+  DEUT_CHECK(stable >= wanted);
+  return stable;
 }
 
 }  // namespace deut::dc

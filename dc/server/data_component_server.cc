@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/folder_owner.h"
 #include "common/observe/log.h"
@@ -192,7 +193,10 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, Ru
           runtime, *records_, options.checkpoints, [this] { return applied_.load(); },
           [this](CheckpointNumber oldest_kept) { return state_.RecordKept(oldest_kept); }),
       mutex_(runtime),
-      misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {}
+      misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {
+  // A TC may hear of this incarnation from now on, so a later start must find it in the folder.
+  DEUT_CHECK(claimed.saved);
+}
 
 DataComponentServer::~DataComponentServer() {
   {
@@ -278,6 +282,7 @@ Result<HelloAnswer> DataComponentServer::Hello(const HelloRequest& request, Dead
   answer.log_durable = state_.log_durable();
   answer.applied = applied_.load();
   answer.stable = records_->stable();
+  DEUT_CHECK(answer.stable <= applied_.load());  // read in this order, because both only rise
   answer.free_bytes = FreeBytes();
   answer.tables = records_->Tables();
   return answer;
@@ -315,6 +320,7 @@ Status DataComponentServer::AcceptTc(const HelloRequest& request) {
                               ", which was refused"));
     return status;
   }
+  DEUT_CHECK(state_.fence() == wanted);
   fencing_.Replace(wanted);
   CloseLogStream(DEUT_ERROR(kFenced, "TC epoch ", wanted.epoch.value, " has taken over"));
   return Status::Ok();
@@ -362,6 +368,7 @@ void DataComponentServer::SubmitReads(absl::Span<DataRequest* const> requests) {
 }
 
 bool DataComponentServer::TryReads(absl::Span<DataRequest* const> requests) {
+  DEUT_DCHECK(requests.size() <= kMaxReadsPerGroup);
   std::array<RecordOperations::PointRead, kMaxReadsPerGroup> reads;
   for (size_t i = 0; i < requests.size(); ++i) {
     reads[i].table = requests[i]->table;
@@ -387,6 +394,8 @@ void DataComponentServer::Answer(DataRequest* request) {
 }
 
 void DataComponentServer::AnswerMissed(DataRequest* request) {
+  DEUT_DCHECK(!request->missed_in_memory);
+  DEUT_DCHECK(request->answered_by == fencing_.incarnation());  // X3: Submit has prepared it
   request->answer.Clear();
   {
     const Fencing::Admission admission(fencing_, request->sender);
@@ -473,7 +482,9 @@ Result<Position> DataComponentServer::Checkpoint(const Sender& sender, Position 
     const Fencing::Admission admission(fencing_, sender);
     DEUT_RETURN_IF_ERROR(admission.status());
   }
-  return checkpoints_.TakeUpTo(up_to);
+  const Result<Position> stable = checkpoints_.TakeUpTo(up_to);
+  DEUT_CHECK(!stable.ok() || *stable <= applied_.load());
+  return stable;
 }
 
 Result<std::vector<TableInfo>> DataComponentServer::Tables(const Sender& sender, Deadline /*deadline*/) {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/testing/test_points.h"
 
@@ -31,6 +32,7 @@ std::string Text(const HelloBasis& basis) {
 
 Fencing::Fencing(Runtime& runtime, DcIncarnation incarnation, const FenceState& state)
     : runtime_(runtime), incarnation_(incarnation) {
+  DEUT_CHECK(incarnation.value != 0);  // X3: 0 is the one of a sender that knows none
   if (state.epoch.value != 0) Replace(state);
 }
 
@@ -64,6 +66,7 @@ Status Fencing::CheckBasis(const HelloBasis& decided_on, const HelloBasis& found
 }
 
 void Fencing::Replace(const FenceState& state) {
+  DEUT_CHECK(state.epoch.value != 0);  // 0 stands for no TC at all
   auto next = std::make_shared<Fence>(runtime_, state);
   Fence* const old = current_.load(std::memory_order_acquire);
   // The old gate closes before the new fence becomes current: once a call of the new TC enters, no call of the old TC

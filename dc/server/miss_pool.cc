@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut::dc {
 
 MissPool::MissPool(Runtime& runtime, CallGracePeriod& calls, int threads, std::function<void(DataRequest*)> answer)
@@ -17,17 +19,21 @@ void MissPool::Stop() {
     changed_.NotifyAll(runtime_);
   }
   threads_.clear();
+  const MutexLock lock(mutex_);
+  DEUT_CHECK(queue_.empty());
 }
 
 void MissPool::Add(DataRequest* request) {
   const MutexLock lock(mutex_);
+  DEUT_CHECK(!stop_);  // no thread would answer it
   queue_.push_back(request);
   changed_.NotifyOne(runtime_);
 }
 
 void MissPool::Remove(DataRequest* request) {
   const MutexLock lock(mutex_);
-  std::erase(queue_, request);
+  const size_t removed = std::erase(queue_, request);
+  DEUT_CHECK(removed <= 1);  // a second one would be answered after the caller has freed the request
 }
 
 void MissPool::Work() {

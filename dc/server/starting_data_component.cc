@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace deut::dc {
 namespace {
 
@@ -33,6 +35,7 @@ StartingDataComponent::StartingDataComponent(const DataComponentOptions& options
 StartingDataComponent::~StartingDataComponent() {
   GiveUp();
   thread_.reset();
+  DEUT_CHECK(over_.IsSet());
 }
 
 Status StartingDataComponent::Unavailable() const {
@@ -45,6 +48,7 @@ Status StartingDataComponent::failure() const { return over_.IsSet() ? failure_ 
 
 Status StartingDataComponent::WaitServing(Deadline deadline) {
   if (over_.Wait(runtime_, deadline) && server() == nullptr) {
+    DEUT_CHECK(!failure_.ok());
     // Slows down a caller that polls a failed component.
     runtime_.SleepUntil(std::min<Deadline>(deadline, runtime_.Now() + kBeforeDeadline));
   }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
@@ -82,6 +83,7 @@ std::string EncodeDcState(const DcState& state) {
   AppendU64(&bytes, state.oldest_kept.value);
   AppendU64(&bytes, state.log_durable.value);
   AppendU32(&bytes, Crc32c(bytes));
+  DEUT_CHECK(bytes.size() == kBytes);
   return bytes;
 }
 

@@ -1,5 +1,6 @@
 #include "dc/server/state_keeper.h"
 
+#include "common/base/check.h"
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
 
@@ -29,6 +30,7 @@ Status StateKeeper::Save(const DcState& next) {
 }
 
 Status StateKeeper::SetFence(const FenceState& fence, Lsn log_durable) {
+  DEUT_CHECK(fence.epoch.value != 0);
   const MutexLock lock(mutex_);
   DcState next = state_;
   next.fence = fence;
@@ -68,6 +70,8 @@ Status StateKeeper::SaveLogDurable(bool* wrote) {
   const MutexLock lock(mutex_);
   DcState next = state_;
   next.log_durable = log_durable();
+  // Only SetFence lowers it, and changes both under the mutex. (X4: a lower one would be a log that has lost its end.)
+  DEUT_CHECK(next.log_durable >= state_.log_durable);
   *wrote = next != state_;
   return *wrote ? Save(next) : Status::Ok();
 }
