@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+
 namespace deut::dc {
 namespace {
 
@@ -55,6 +57,9 @@ Result<CheckpointContents> ReadContents(Storage& storage, const std::string& dir
   CheckpointContents contents;
   Collecting collecting(with_images, &contents);
   DEUT_ASSIGN_OR_RETURN(const CheckpointCounts counts, ReadCheckpoint(storage, directory, number, dc, &collecting));
+  // The visitor has seen what the reader has counted.
+  DEUT_CHECK(contents.tables.size() == counts.tables && contents.segments.size() == counts.segments);
+  DEUT_CHECK(contents.images.size() == (with_images == WithImages::kYes ? counts.pages : 0));
   contents.pages = counts.pages;
   return contents;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
 #include "common/io/folder_owner.h"
@@ -80,6 +81,7 @@ Status DataDirectory::Scan(const std::string& directory) {
 
 Status DataDirectory::ScanPages() {
   DEUT_ASSIGN_OR_RETURN(checkpoints_, FindCheckpoints(storage_, pages_));
+  DEUT_CHECK(std::ranges::is_sorted(checkpoints_, std::ranges::greater()));  // the first two are the kept ones
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage_.List(pages_));
   for (const std::string& name : names) {
     SegmentFile segment;

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
 #include "dc/bwtree/page_load.h"
@@ -89,6 +90,7 @@ Result<CheckpointContents> Inspection::Read(CheckpointNumber number) const {
 Result<CheckpointContents> Inspection::Newest() const {
   Status first;
   for (const CheckpointNumber number : directory_.checkpoints()) {
+    // Damaged folders are inspected, too: what an older checkpoint names is better than nothing.
     Result<CheckpointContents> contents = Read(number);
     if (contents.ok()) return contents;
     if (first.ok()) first = contents.status();
@@ -99,6 +101,7 @@ Result<CheckpointContents> Inspection::Newest() const {
 
 Result<std::unique_ptr<SegmentStore>> Inspection::OpenStore(const CheckpointContents& contents,
                                                             std::span<const PageAddress> parts) const {
+  DEUT_CHECK(directory_.dc().has_value());  // Read has refused without it
   std::vector<SegmentExtent> extents;
   for (const SegmentExtent& extent : contents.segments) {
     const bool wanted =
@@ -154,6 +157,7 @@ Status Inspection::ShowCheckpoint() {
        head.incarnation.value);
   Line("position ", Show(head.position), ", stable ", Show(head.stable));
   Line("pages ", contents->pages, ", ids below ", head.next_page.value);
+  DEUT_CHECK(contents->images.size() == contents->pages);  // Read takes the images, too
   std::map<uint64_t, uint64_t> live;
   uint64_t deltas = 0;
   for (size_t i = 0; i < contents->images.size(); ++i) {
@@ -200,6 +204,7 @@ Status Inspection::ShowSegment() {
                         DecodeSegmentHeader(std::string_view(block.data(), read), found->path));
   Line("segment ", header.number, ": ", NameOf(header.kind), " parts, data component ", header.dc.value, ", ", size,
        " bytes of at most ", header.capacity_bytes, "; the newest checkpoint names ", named);
+  // A segment is written in whole blocks, so a crash may have left a piece of one at the end, which holds no part.
   PartScanner scanner(*file, header.number, kSegmentHeaderBytes, RoundDownToIo(size));
   for (;;) {
     const auto part = scanner.Next();

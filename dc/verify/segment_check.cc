@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "common/base/check.h"
 #include "common/io/aligned_buffer.h"
 #include "dc/page_store/part_scanner.h"
 
@@ -103,6 +104,7 @@ class Checking {
         used = scanner.position();
       }
     }
+    DEUT_CHECK(used <= report_.file_bytes);
     report_.tail_bytes = report_.file_bytes - used;
   }
 

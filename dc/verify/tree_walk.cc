@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "dc/bwtree/image_parts.h"
 
@@ -11,6 +12,7 @@ TreeWalk::TreeWalk(const ImageIndex& images, SegmentStore& store, TreeWalkVisito
     : images_(images), store_(store), visitor_(visitor), reached_(images.size()) {}
 
 void TreeWalk::Walk(const CheckpointContents::Table& table) {
+  DEUT_CHECK(!table.dropped() && frames_.empty());
   table_ = table.id;
   left_ = {};
   Enter(NamedRoot(table.root), PageId());
@@ -51,6 +53,7 @@ Status TreeWalk::Read(const NamedPage& named, PageId parent, PageLoad* load) {
   if (reached_[*place]) {
     return DEUT_ERROR(kCorruption, page, ": is named by page ", parent.value, " and was named by another one");
   }
+  DEUT_CHECK(images_.page(*place) == named.id);
   reached_[*place] = true;
   load->id = named.id;
   for (const PageAddress part : images_.parts(*place)) load->parts.Append(part);

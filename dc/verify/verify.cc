@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/verify/checkpoint_contents.h"
@@ -56,6 +57,7 @@ class Verification {
     if (report_.findings.size() < options_.max_findings) {
       report_.findings.push_back(Finding{what, std::move(text), std::string(remedy)});
     }
+    DEUT_CHECK(report_.findings.size() <= report_.damages);
   }
 
   Status CheckState() {
@@ -117,6 +119,7 @@ Status Verification::ReadCheckpoints() {
     report.segments = contents->segments.size();
     contents_.back() = std::move(*contents);
   }
+  DEUT_CHECK(contents_.size() == report_.checkpoints.size());
   CheckGenerations();
   return Status::Ok();
 }
@@ -141,6 +144,7 @@ void Verification::CheckGenerations() {
   if (report_.checkpoints.size() < kGenerations) return;
   CheckpointReport& newer = report_.checkpoints[0];
   const CheckpointReport& older = report_.checkpoints[1];
+  DEUT_CHECK(newer.head.number > older.head.number);
   if (!newer.readable || !older.readable || newer.head.stable <= older.head.position) return;
   ++newer.damages;
   Find(Damaged::kCheckpoint,
@@ -167,6 +171,7 @@ Status Verification::CheckSegments() {
                "if a page needs it, that page is named below; otherwise it is unused space");
         }));
     report_.segments.push_back(segment);
+    DEUT_CHECK(segment.usable_bytes() <= named_bytes);
     if (entry == named.end()) continue;
     usable_[file.number] = segment.usable_bytes();
     named.erase(entry);
@@ -188,9 +193,11 @@ class Verification::Pages final : public TreeWalkVisitor {
         report_(*report),
         is_newest_(report == &verification.report_.checkpoints.front()) {}
 
-  void OnPage(TableId /*table*/, const PageLoad& load) override {
+  void OnPage(TableId of, const PageLoad& load) override {
     const BasePage& page = *load.page;
     TableReport& table = report_.tables.back();
+    DEUT_CHECK(table.id == of);
+    ++pages_;
     if (table.levels.size() <= page.level) table.levels.resize(page.level + 1);
     LevelReport& level = table.levels[page.level];
     ++level.pages;
@@ -220,14 +227,19 @@ class Verification::Pages final : public TreeWalkVisitor {
     verification_.Find(is_newest_ ? Damaged::kPage : Damaged::kOlderPage, text, "");
   }
 
+  // Number of intact pages.
+  uint64_t pages() const { return pages_; }
+
  private:
   Verification& verification_;
   CheckpointReport& report_;
   const bool is_newest_;
+  uint64_t pages_ = 0;
 };
 
 Status Verification::CheckTrees(size_t generation) {
   CheckpointReport& report = report_.checkpoints[generation];
+  DEUT_CHECK(report.readable && directory_.dc().has_value());
   DEUT_ASSIGN_OR_RETURN(
       const CheckpointContents contents,
       ReadContents(directory_.storage(), directory_.pages(), report.head.number, *directory_.dc(), WithImages::kYes));
@@ -259,6 +271,8 @@ void Verification::CheckTables(const CheckpointContents& contents, SegmentStore&
     ++report->unreached_pages;
     for (const PageAddress part : contents.images.parts(place)) report->unreached_bytes += part.length_bound();
   }
+  // Each page is counted once, whatever the pages say of one another. The others are reached and damaged.
+  DEUT_CHECK(pages.pages() + report->unreached_pages <= contents.images.size());
 }
 
 // The remedy for a page depends on the state of the other checkpoint.
@@ -272,6 +286,7 @@ void Verification::AdviseOnPages() {
     } else if (finding.what == Damaged::kOlderPage) {
       finding.remedy = newest_whole ? "nothing, the newest checkpoint is whole" : kFromBackup;
     }
+    DEUT_CHECK(!finding.remedy.empty());
   }
 }
 

@@ -1,3 +1,4 @@
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "dc/verify/checkpoint_contents.h"
 #include "dc/verify/verify.h"
@@ -119,6 +120,7 @@ std::string ReportText(const VerifyReport& report) {
   for (const Finding& finding : report.findings) {
     ConcatTo(&text, "DAMAGED ", Kind(finding.what), ": ", finding.text, "; ", finding.remedy, "\n");
   }
+  DEUT_CHECK(report.damages >= report.findings.size());
   if (report.damages > report.findings.size()) {
     ConcatTo(&text, "and ", report.damages - report.findings.size(), " more\n");
   }
