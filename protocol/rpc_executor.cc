@@ -1,11 +1,10 @@
 #include "protocol/rpc_executor.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include <optional>
-#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/observe/log.h"
@@ -13,7 +12,7 @@
 
 namespace deut {
 
-thread_local RpcExecutor::PoolThread* RpcExecutor::current_ = nullptr;
+thread_local RpcThread* RpcExecutor::current_ = nullptr;
 
 namespace {
 
@@ -23,7 +22,13 @@ constexpr Duration kMaxWaitWithoutSleep = microseconds(5);
 }  // namespace
 
 RpcExecutor::RpcExecutor(Runtime& runtime, const Options& options, std::unique_ptr<grpc::ServerCompletionQueue> queue)
-    : runtime_(runtime), options_(options), queue_(std::move(queue)), wait_(runtime), mutex_(runtime) {}
+    : runtime_(runtime),
+      options_(options),
+      queue_(std::move(queue)),
+      wait_(runtime),
+      mutex_(runtime),
+      pool_(runtime, options.threads, [this](RpcThread* self) { Run(self); }),
+      posted_(options.threads, options.threads_for_single_calls) {}
 
 RpcExecutor::~RpcExecutor() { Stop(); }
 
@@ -51,25 +56,25 @@ void RpcExecutor::Stop() {
   std::vector<std::unique_ptr<Thread>> gone;
   {
     MutexLock lock(mutex_);
-    while (threads_ != 0) changed_.Wait(mutex_);
-    gone.swap(gone_);
+    while (pool_.size() != 0) changed_.Wait(mutex_);
+    gone = pool_.TakeEnded();
   }
 }
 
 bool RpcExecutor::Post(std::function<void()> work) {
   MutexLock lock(mutex_);
-  work_.push_back(std::move(work));
+  posted_.Add(std::move(work));
   // A thread that is busy with other such work runs this work afterwards.
-  if (!BlockingMayStartLocked() || !EnsureSpareLocked()) return may_block_count_ > blocked_;
+  if (!posted_.MayBegin() || !EnsureSpareLocked()) return posted_.may_block() > counts_.blocked;
   const bool enough = RunningOutsideWaitLocked() != 0 && running_ >= options_.max_running;
   return enough || SummonLocked() || RunningOutsideWaitLocked() != 0;
 }
 
 void RpcExecutor::PostSingle(std::function<void()> work) {
   MutexLock lock(mutex_);
-  singles_.push_back(std::move(work));
+  posted_.AddSingle(std::move(work));
   // Without room all threads that may block are busy. The first one that is done runs this work.
-  if (!SingleMayStartLocked() || !EnsureSpareLocked()) return;
+  if (!posted_.MayBeginSingle() || !EnsureSpareLocked()) return;
   if (RunningOutsideWaitLocked() == 0 || running_ < options_.max_running) SummonLocked();
 }
 
@@ -88,13 +93,13 @@ void RpcExecutor::CallIsGone() {
 }
 
 void RpcExecutor::BeforeBlocking() {
-  PoolThread* const self = current_;
+  RpcThread* const self = current_;
   DEUT_CHECK(self != nullptr);
   MutexLock lock(mutex_);
   if (std::exchange(self->blocked, true)) return;
   --running_;
-  ++blocked_;
-  if (RunningOutsideWaitLocked() == 0 && ((leader_ == nullptr && !ended_) || WorkWaitsLocked())) SummonLocked();
+  ++counts_.blocked;
+  if (RunningOutsideWaitLocked() == 0 && ((leader_ == nullptr && !ended_) || posted_.Waits())) SummonLocked();
 }
 
 void RpcExecutor::BeforeLongEvent() {
@@ -104,99 +109,54 @@ void RpcExecutor::BeforeLongEvent() {
 
 RpcExecutor::Counts RpcExecutor::counts() {
   MutexLock lock(mutex_);
-  return {.events = events_,
-          .summons = summons_,
-          .threads = threads_,
-          .blocked = blocked_,
-          .replaced = replaced_,
-          .failures = failures_,
-          .shortages = shortages_};
+  Counts counts = counts_;
+  counts.summons = pool_.summons();
+  counts.threads = pool_.size();
+  counts.shortages = pool_.shortages();
+  return counts;
 }
 
-// Summons the thread that came to rest last: its stack is the likeliest to be in a cache.
 bool RpcExecutor::SummonLocked() {
-  if (resting_.empty() && !AddRestingLocked()) return false;
-  PoolThread* const self = resting_.back();
-  resting_.pop_back();
-  self->summoned = true;
+  if (!pool_.Summon()) return false;
   ++running_;
-  ++summons_;
-  self->summons.NotifyOne(runtime_);
   return true;
 }
 
 bool RpcExecutor::EnsureSpareLocked() {
   // Two, because the thread that will run the work (the caller, or the one that finds it posted) is itself still counted among those that are not
   // busy. A queue that has ended has no more events, and an executor of one thread never has a spare.
-  return threads_ - may_block_count_ >= 2 || ended_ || options_.threads == 1 || AddRestingLocked();
+  return pool_.size() - posted_.may_block() >= 2 || ended_ || options_.threads == 1 || pool_.AddResting();
 }
 
-bool RpcExecutor::AddRestingLocked() {
-  if (threads_ >= options_.threads) return false;
-  // Pauses after a refusal: each attempt maps a stack, and a loaded server would make one attempt for each event.
-  if (no_thread_before_ != MonotonicTime() && runtime_.Now() < no_thread_before_) return false;
-  auto owned = std::make_unique<PoolThread>();
-  PoolThread* const self = owned.get();
-  pool_.push_back(std::move(owned));
-  try {
-    self->thread = runtime_.StartThread("rpc", [this, self] { Run(self); });
-    ++threads_;
-    resting_.push_back(self);
-    no_thread_before_ = MonotonicTime();
-    return true;
-  } catch (const std::system_error&) {
-    // The standard library reports only by this exception that the system gives no thread. Elsewhere that ends the process. Here it must not, because
-    // peers decide how many threads there are.
-  }
-  // The executor goes on as if the limit `threads` were reached. rpc-monitor tries again while something waits.
-  pool_.pop_back();
-  ++shortages_;
-  no_thread_before_ = runtime_.Now() + kPauseAfterShortage;
-  if (const std::optional<uint64_t> unlogged = shortage_pace_.Event(runtime_.Now())) {
-    LogWarning("the system has no thread to spare for calls of peers; ", threads_, " are at work or at rest (",
-               *unlogged, " more such failures since the last such line)");
-  }
-  return false;
-}
-
-void RpcExecutor::Run(PoolThread* self) {
+void RpcExecutor::Run(RpcThread* self) {
   current_ = self;
   MutexLock lock(mutex_);
   DEUT_CHECK(pthread_getcpuclockid(pthread_self(), &self->clock) == 0);
-  AwaitSummonsLocked(self);
+  pool_.AwaitSummons(self, mutex_);
   for (;;) {
-    if (WorkWaitsLocked() && EnsureSpareLocked()) {
+    if (posted_.Waits() && EnsureSpareLocked()) {
       WorkLocked(self);
     } else if (leader_ == nullptr && !ended_) {
       ended_ = !LeadLocked(self);
       if (ended_) {
-        while (!resting_.empty()) SummonLocked();
+        while (pool_.resting() != 0) SummonLocked();
       }
     } else if (!RestLocked(self)) {
       break;
     }
   }
   --running_;
-  --threads_;
-  for (auto at = pool_.begin(); at != pool_.end(); ++at) {
-    if (at->get() != self) continue;
-    gone_.push_back(std::move(self->thread));
-    pool_.erase(at);
-    break;
-  }
+  pool_.End(self);
   changed_.NotifyAll(runtime_);
 }
 
-void RpcExecutor::WorkLocked(PoolThread* self) {
-  // Single calls go first: they are few, and the next ones arrive only when a thread leads, which no thread does before all posted work is run.
-  std::deque<std::function<void()>>& queue = SingleWaitsLocked() ? singles_ : work_;
-  const std::function<void()> work = std::move(queue.front());
-  queue.pop_front();
-  ++may_block_count_;
+void RpcExecutor::WorkLocked(RpcThread* self) {
+  const PostedWork::Work work = posted_.Take();
+  posted_.Begin();
   mutex_.Unlock();
   work();
   mutex_.Lock();
-  --may_block_count_;
+  posted_.End();
   EventEndedLocked(self);
 }
 
@@ -215,7 +175,7 @@ void RpcExecutor::PauseAfterFailure() {
   runtime_.SleepUntil(now + kPauseAfterFailure);
 }
 
-bool RpcExecutor::LeadLocked(PoolThread* self) {
+bool RpcExecutor::LeadLocked(RpcThread* self) {
   leader_ = self;
   ++self->lead_count;
   ++in_grpc_wait_;
@@ -231,10 +191,10 @@ bool RpcExecutor::LeadLocked(PoolThread* self) {
   if (leader_ == self) leader_ = nullptr;
   if (next == grpc::CompletionQueue::SHUTDOWN) return false;
   if (next == grpc::CompletionQueue::TIMEOUT) {
-    ++failures_;
+    ++counts_.failures;
     return true;
   }
-  ++events_;
+  ++counts_.events;
   if (end - begin > kMaxWaitWithoutSleep) {
     self->runs_without_wait_since = end;
   } else if (end - self->runs_without_wait_since > options_.share_after && running_ < options_.max_running) {
@@ -243,55 +203,32 @@ bool RpcExecutor::LeadLocked(PoolThread* self) {
   }
   auto* const event = static_cast<RpcEvent*>(tag);
   const bool may_block = event->MayBlock();
-  if (may_block && (!BlockingMayStartLocked() || !EnsureSpareLocked())) {
-    work_.emplace_back([event, ok] { event->Done(ok); });
+  if (may_block && (!posted_.MayBegin() || !EnsureSpareLocked())) {
+    posted_.Add([event, ok] { event->Done(ok); });
     return true;
   }
-  if (may_block) ++may_block_count_;
+  if (may_block) posted_.Begin();
   mutex_.Unlock();
   event->Done(ok);
   mutex_.Lock();
-  if (may_block) --may_block_count_;
+  if (may_block) posted_.End();
   EventEndedLocked(self);
   return true;
 }
 
-void RpcExecutor::EventEndedLocked(PoolThread* self) {
+void RpcExecutor::EventEndedLocked(RpcThread* self) {
   if (!std::exchange(self->blocked, false)) return;
-  --blocked_;
+  --counts_.blocked;
   ++running_;
   self->runs_without_wait_since = runtime_.Now();
 }
 
-bool RpcExecutor::RestLocked(PoolThread* self) {
-  if (ended_ || resting_.size() >= kMaxResting) return false;
+bool RpcExecutor::RestLocked(RpcThread* self) {
+  if (ended_ || pool_.resting() >= kMaxResting) return false;
   --running_;
-  self->summoned = false;
-  resting_.push_back(self);
-  AwaitSummonsLocked(self);
+  pool_.Rest(self);
+  pool_.AwaitSummons(self, mutex_);
   return true;
-}
-
-void RpcExecutor::AwaitSummonsLocked(PoolThread* self) {
-  while (!self->summoned) self->summons.Wait(mutex_);
-  self->runs_without_wait_since = runtime_.Now();
-}
-
-bool RpcExecutor::LeaderComputesLocked(Duration passed) {
-  PoolThread* const leader = leader_;
-  if (leader == nullptr) {
-    sampled_leader_ = nullptr;
-    return false;
-  }
-  timespec now{};
-  // The leader's thread still exists: a thread ends under this lock, and no longer leads by then.
-  DEUT_CHECK(clock_gettime(leader->clock, &now) == 0);
-  const int64_t cpu_ns = now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
-  const bool same_lead = sampled_leader_ == leader && sampled_lead_count_ == leader->lead_count;
-  sampled_leader_ = leader;
-  sampled_lead_count_ = leader->lead_count;
-  const int64_t before_ns = std::exchange(sampled_cpu_ns_, cpu_ns);
-  return same_lead && cpu_ns - before_ns > duration_cast<nanoseconds>(passed).count() / 2;
 }
 
 void RpcExecutor::Monitor() {
@@ -302,17 +239,18 @@ void RpcExecutor::Monitor() {
     runtime_.Wait(stop_monitor_, 0, runtime_.Now() + (busy ? kCheckInterval : kIdleCheckInterval));
     const MonotonicTime now = runtime_.Now();
     MutexLock lock(mutex_);
-    const bool computes = !ended_ && LeaderComputesLocked(now - last_check);
+    // The leader's thread still exists: a thread ends under this lock, and no longer leads by then.
+    const bool computes = !ended_ && leader_sample_.Computes(leader_, now - last_check);
     last_check = now;
     if (computes) {
       leader_ = nullptr;
-      ++replaced_;
+      ++counts_.replaced;
     }
-    const bool thread_needed = (WorkWaitsLocked() && EnsureSpareLocked()) || (leader_ == nullptr && !ended_);
-    if (computes || (thread_needed && events == events_)) SummonLocked();
-    busy = computes || events != events_;
-    events = events_;
-    gone_.clear();
+    const bool thread_needed = (posted_.Waits() && EnsureSpareLocked()) || (leader_ == nullptr && !ended_);
+    if (computes || (thread_needed && events == counts_.events)) SummonLocked();
+    busy = computes || events != counts_.events;
+    events = counts_.events;
+    (void)pool_.TakeEnded();  // joins them
   }
 }
 

@@ -28,6 +28,8 @@
 //   - an event takes long and has not announced it;
 //   - the leader computes instead of waiting. gRPC reads, and does handshakes, inside its wait for events, and one peer can send enough to keep it
 //     busy with that. The summoned thread leads in its place.
+// Parts, which the executor's lock guards: its threads (rpc_thread_pool.h), posted work and the right to begin something that could block
+//   (posted_work.h), rpc-monitor's look at the leader (leader_sample.h).
 // Failures. gRPC's wait can fail: its engine `poll`, if the environment asks for that, needs an eventfd for each thread that waits, and there may be
 //   none. That is not the queue's end. The leader pauses and waits again. Only Stop, which shuts the queue down, ends the threads.
 // Source: leader and followers, as Schmidt and others call it (Pattern-Oriented Software Architecture 2, 2000).
@@ -38,24 +40,21 @@
 #ifndef PROTOCOL_RPC_EXECUTOR_H_
 #define PROTOCOL_RPC_EXECUTOR_H_
 
-#include <time.h>
-
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "common/observe/log_pace.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "grpcpp/completion_queue.h"
+#include "protocol/leader_sample.h"
+#include "protocol/posted_work.h"
 #include "protocol/rpc_event.h"
 #include "protocol/rpc_event_wait.h"
+#include "protocol/rpc_thread_pool.h"
 
 namespace deut {
 
@@ -83,8 +82,6 @@ class RpcExecutor : public RpcEventLoop {
     Duration share_after = microseconds(50);
   };
   static constexpr size_t kMaxResting = 16;
-  // The pause between two attempts to start a thread, once the system has refused one.
-  static constexpr Duration kPauseAfterShortage = milliseconds(10);
   // The time between two checks of rpc-monitor: while events come, and while none do.
   static constexpr Duration kCheckInterval = milliseconds(2);
   static constexpr Duration kIdleCheckInterval = milliseconds(50);
@@ -136,89 +133,47 @@ class RpcExecutor : public RpcEventLoop {
   void CallBegins();
   void CallIsGone();
 
-  struct PoolThread {
-    bool blocked = false;   // its event has announced that it blocks
-    bool summoned = false;  // called out of its rest
-    CondVar summons;
-    MonotonicTime runs_without_wait_since;  // the time since which it runs events without a wait between them
-    uint64_t lead_count = 0;                // how often it has begun to lead
-    clockid_t clock = {};                   // the clock of its processor time
-    std::unique_ptr<Thread> thread;
-  };
-
   // The body of a thread, which begins at rest.
-  void Run(PoolThread* self);
-  void AwaitSummonsLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
+  void Run(RpcThread* self);
   // Leads: waits for an event and runs it. False: the queue has ended.
-  bool LeadLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
+  bool LeadLocked(RpcThread* self) DEUT_REQUIRES(mutex_);
   void PauseAfterFailure();
-  void WorkLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
+  void WorkLocked(RpcThread* self) DEUT_REQUIRES(mutex_);
   // False: the thread ends.
-  bool RestLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
-  // One more thread may run something that could block.
-  bool BlockingMayStartLocked() const DEUT_REQUIRES(mutex_) {
-    return may_block_count_ < std::max(1, options_.threads - 1 - options_.threads_for_single_calls);
-  }
-  bool SingleMayStartLocked() const DEUT_REQUIRES(mutex_) {
-    return may_block_count_ < std::max(1, options_.threads - 1);
-  }
-  bool SingleWaitsLocked() const DEUT_REQUIRES(mutex_) { return !singles_.empty() && SingleMayStartLocked(); }
-  bool WorkWaitsLocked() const DEUT_REQUIRES(mutex_) {
-    return SingleWaitsLocked() || (!work_.empty() && BlockingMayStartLocked());
-  }
+  bool RestLocked(RpcThread* self) DEUT_REQUIRES(mutex_);
   // Makes sure that a thread may begin something that could block: a spare exists, is started here, or is not needed. False: the system gives no
   // thread.
   bool EnsureSpareLocked() DEUT_REQUIRES(mutex_);
   // Counts the thread as running again if its event, or its work, had announced that it blocks.
-  void EventEndedLocked(PoolThread* self) DEUT_REQUIRES(mutex_);
+  void EventEndedLocked(RpcThread* self) DEUT_REQUIRES(mutex_);
   // Summons a resting thread, or a new one. False: there is none.
   bool SummonLocked() DEUT_REQUIRES(mutex_);
-  // Starts a thread, which rests. False: there are `threads` of them, or the system gives none.
-  bool AddRestingLocked() DEUT_REQUIRES(mutex_);
   // The number of running threads that are not in gRPC's wait. They look for posted work without being summoned.
   int RunningOutsideWaitLocked() const DEUT_REQUIRES(mutex_) { return running_ - in_grpc_wait_; }
   // The body of rpc-monitor.
   void Monitor();
-  // Whether the leader has been computing since the last check, `passed` ago.
-  bool LeaderComputesLocked(Duration passed) DEUT_REQUIRES(mutex_);
 
   Runtime& runtime_;
   const Options options_;
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   RpcEventWait wait_;
   Mutex mutex_;
-  PoolThread* leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
+  RpcThreadPool pool_ DEUT_GUARDED_BY(mutex_);
+  PostedWork posted_ DEUT_GUARDED_BY(mutex_);
+  RpcThread* leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
+  LeaderSample leader_sample_ DEUT_GUARDED_BY(mutex_);
   bool ended_ DEUT_GUARDED_BY(mutex_) = false;  // the queue was shut down and is empty
   int running_ DEUT_GUARDED_BY(mutex_) = 0;     // running and leading threads
-  int in_grpc_wait_ DEUT_GUARDED_BY(mutex_) =
-      0;  // the running threads that are in gRPC's wait for an event: the leader, and replaced leaders
-  int blocked_ DEUT_GUARDED_BY(mutex_) = 0;
-  int may_block_count_ DEUT_GUARDED_BY(mutex_) =
-      0;  // threads at events or work that could block, blocked ones included
+  // The running threads that are in gRPC's wait for an event: the leader, and replaced leaders.
+  int in_grpc_wait_ DEUT_GUARDED_BY(mutex_) = 0;
   int calls_ DEUT_GUARDED_BY(mutex_) = 0;
-  int threads_ DEUT_GUARDED_BY(mutex_) = 0;
-  uint64_t events_ DEUT_GUARDED_BY(mutex_) = 0;
-  uint64_t summons_ DEUT_GUARDED_BY(mutex_) = 0;
-  std::deque<std::function<void()>> work_ DEUT_GUARDED_BY(mutex_);
-  std::deque<std::function<void()>> singles_ DEUT_GUARDED_BY(mutex_);
-  std::vector<PoolThread*> resting_ DEUT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<PoolThread>> pool_ DEUT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Thread>> gone_ DEUT_GUARDED_BY(mutex_);  // ended threads, to be joined
-  CondVar changed_;                                                    // threads_ or calls_ has changed
-  uint64_t replaced_ DEUT_GUARDED_BY(mutex_) = 0;
-  uint64_t failures_ DEUT_GUARDED_BY(mutex_) = 0;
+  CondVar changed_;                        // signalled when the last call, or a thread, is gone
+  Counts counts_ DEUT_GUARDED_BY(mutex_);  // without those that the pool has
   LogPace failure_pace_{seconds(1)};
-  uint64_t shortages_ DEUT_GUARDED_BY(mutex_) = 0;
-  MonotonicTime no_thread_before_ DEUT_GUARDED_BY(mutex_);  // the end of the pause after a shortage
-  LogPace shortage_pace_{seconds(1)};
-  // The leader at the last check, how often it had led, and its processor time.
-  PoolThread* sampled_leader_ DEUT_GUARDED_BY(mutex_) = nullptr;
-  uint64_t sampled_lead_count_ DEUT_GUARDED_BY(mutex_) = 0;
-  int64_t sampled_cpu_ns_ DEUT_GUARDED_BY(mutex_) = 0;
   std::atomic<uint32_t> stop_monitor_{0};
   std::unique_ptr<Thread> monitor_;
 
-  static thread_local RpcExecutor::PoolThread* current_;
+  static thread_local RpcThread* current_;
 };
 
 }  // namespace deut
