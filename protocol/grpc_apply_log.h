@@ -9,8 +9,7 @@
 // - -> ending: the exchange by the event that finds that the stream has ended. The old value tells it whether the end
 //   of a write is still to come.
 // - -> closed: the stream's thread.
-// Events: as in grpc_data_stream.h, a read and a write may end at the same time. They handle the stream's end under the
-// lock.
+// Lifetime of the gRPC stream object, events and lock: rpc_event_stream.h. The right to write is the state `writing`.
 // Thread-safety: only one thread at a time calls Send. Ownership: borrows the listener, which outlives it.
 #ifndef PROTOCOL_GRPC_APPLY_LOG_H_
 #define PROTOCOL_GRPC_APPLY_LOG_H_
@@ -18,23 +17,23 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/sync/mutex.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/support/async_stream.h"
 #include "protocol/data_component.grpc.pb.h"
 #include "protocol/data_component.h"
 #include "protocol/rpc_event.h"
+#include "protocol/rpc_event_stream.h"
 #include "protocol/rpc_peer.h"
 
 namespace deut {
 
-class GrpcApplyLog final : public ApplyLogStream {
+class GrpcApplyLog final : public ApplyLogStream, private RpcEventStream<wire::ApplyLogRequest, wire::ApplyLogAnswer> {
  public:
-  // Borrows the loop as well. Fails with the data component's refusal (FENCED, WRONG_INCARNATION, ...), UNAVAILABLE, or
+  // Borrows the loop as well, and the stub during the call. Fails with the data component's refusal (FENCED, WRONG_INCARNATION, ...), UNAVAILABLE, or
   // DEADLINE_EXCEEDED. After a failure the listener is not called.
   static Result<std::unique_ptr<ApplyLogStream>> Open(Runtime& runtime, std::shared_ptr<const RpcPeer> peer,
                                                       RpcEventLoop& loop, wire::DataComponent::Stub& stub,
@@ -45,59 +44,33 @@ class GrpcApplyLog final : public ApplyLogStream {
   Status Send(const LogBatch& batch, Deadline deadline) override;
 
  private:
-  using Stream = grpc::ClientAsyncReaderWriter<wire::ApplyLogRequest, wire::ApplyLogAnswer>;
   // kEnding: no write may start any more. kClosed: the reason is known as well.
   enum WriteState : uint32_t { kIdle, kWriting, kEnding, kClosed };
 
-  class Event final : public RpcEvent {
-   public:
-    using Handler = void (GrpcApplyLog::*)(bool ok);
-    Event(GrpcApplyLog& log, Handler handler) : log_(log), handler_(handler) {}
-    void Done(bool ok) override { (log_.*handler_)(ok); }
-    bool MayBlock() const override { return false; }
+  GrpcApplyLog(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop, ApplyLogListener* listener)
+      : RpcEventStream(runtime, loop), peer_(std::move(peer)), listener_(listener) {}
 
-   private:
-    GrpcApplyLog& log_;
-    const Handler handler_;
-  };
+  void OnOpenLocked() override DEUT_REQUIRES(mutex_) { StartWrite(); }
+  bool OnRead() override;
+  void OnWrittenLocked() override DEUT_REQUIRES(mutex_);
+  bool StopWritingLocked() override DEUT_REQUIRES(mutex_);
+  // If the write has failed, the stream has ended, perhaps with a reason that is still to be read. Cancelling the stream
+  // would drop that reason.
+  void OnLastWriteLocked(bool /*ok*/) override DEUT_REQUIRES(mutex_) {}
 
-  GrpcApplyLog(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, ApplyLogListener* listener)
-      : runtime_(runtime), peer_(std::move(peer)), listener_(listener), mutex_(runtime) {}
-
-  void Started(bool ok);
-  void Read(bool ok);
-  void Written(bool ok);
-  void Finished(bool /*ok*/) { over_.Signal(runtime_); }
-  // Signals over_ if no operation is in flight and none will start.
-  void SignalIfOverLocked() DEUT_REQUIRES(mutex_);
-
-  void Run();
-  void HandleAnswer();
-  // No write starts from now on. True if the end of a write is still to come.
-  bool EndWriting();
+  // The body of the stream's thread.
+  void OpenAndEnd(wire::DataComponent::Stub& stub);
   // Only the first reason is kept.
   void SetReason(Status reason);
+  // Ends the stream with this reason. No lock is held.
+  void StopBecause(Status reason);
   Status Reason();
 
-  Runtime& runtime_;
   const std::shared_ptr<const RpcPeer> peer_;
   ApplyLogListener* const listener_;
-  grpc::ClientContext context_;
-  std::unique_ptr<Stream> stream_;
-  wire::ApplyLogRequest outgoing_;  // belongs to the thread that set the write side to `writing`
-  wire::ApplyLogAnswer incoming_;   // belongs to the read in flight, or to the thread that runs its end
-  Event started_{*this, &GrpcApplyLog::Started};
-  Event read_{*this, &GrpcApplyLog::Read};
-  Event written_{*this, &GrpcApplyLog::Written};
-  Event finished_{*this, &GrpcApplyLog::Finished};
-  deut::Event over_;       // neither the stream nor its Finish has an operation in flight
   bool accepted_ = false;  // the data component has opened the stream; set before settled_
-  deut::Event settled_;    // opening has succeeded or failed
+  Event settled_;          // opening has succeeded or failed
   std::atomic<uint32_t> write_state_{kWriting};
-  Mutex mutex_;
-  bool reading_ DEUT_GUARDED_BY(mutex_) = false;
-  bool writing_ DEUT_GUARDED_BY(mutex_) = false;  // valid only once the write side is ending
-  bool ended_ DEUT_GUARDED_BY(mutex_) = false;
   Status reason_ DEUT_GUARDED_BY(mutex_);
   std::unique_ptr<Thread> thread_;
 };

@@ -43,22 +43,16 @@ Status MakeCall(Runtime& runtime, const OneShotTransaction& transaction, Deadlin
 }  // namespace
 
 GrpcOneShots::GrpcOneShots(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)
-    : runtime_(runtime),
+    : RpcEventStream(runtime, loop),
       peer_(std::move(peer)),
       channel_(peer_->NewChannel(RpcTraffic::kShort)),
       stub_(wire::TransactionService::NewStub(channel_)),
-      multiplexer_(runtime, OneShotMultiplexer::Limits()),
-      loop_(loop),
-      mutex_(runtime) {
-  thread_ = runtime.StartThread("tc-one-shots", [this] { Run(); });
+      multiplexer_(runtime, OneShotMultiplexer::Limits()) {
+  thread_ = runtime.StartThread("tc-one-shots", [this] { OpenWhenWanted(); });
 }
 
 GrpcOneShots::~GrpcOneShots() {
-  stop_.store(true, std::memory_order_seq_cst);
-  {
-    MutexLock lock(mutex_);
-    if (context_ != nullptr) context_->TryCancel();
-  }
+  Stop();
   wanted_.fetch_add(2, std::memory_order_seq_cst);
   runtime_.WakeAll(wanted_);
   thread_->Join();
@@ -177,10 +171,10 @@ Result<CommitAnswer> GrpcOneShots::CheckedAnswer(OneShotCall& call, const OneSho
 }
 
 void GrpcOneShots::SendNext() {
-  if (multiplexer_.TakeMessage(&outgoing_)) stream_->Write(outgoing_, static_cast<RpcEvent*>(&written_));
+  if (multiplexer_.TakeMessage(&outgoing_)) StartWrite();
 }
 
-void GrpcOneShots::Run() {
+void GrpcOneShots::OpenWhenWanted() {
   for (;;) {
     uint32_t wanted = wanted_.load(std::memory_order_seq_cst);
     if (stopping()) return;
@@ -188,7 +182,7 @@ void GrpcOneShots::Run() {
       runtime_.Wait(wanted_, wanted, kNoDeadline);
       continue;
     }
-    const Status end = RunStream();
+    const Status end = RunOne();
     if (end == ErrorCode::kVersionMismatch) not_supported_.store(true, std::memory_order_relaxed);
     // From here on a caller can ask for the next attempt.
     wanted_.fetch_add(1, std::memory_order_seq_cst);
@@ -202,33 +196,23 @@ Status GrpcOneShots::CheckOpenAnswer() {
   return Status::Ok();
 }
 
-Status GrpcOneShots::RunStream() {
-  grpc::ClientContext context;
+Status GrpcOneShots::RunOne() {
   {
     MutexLock lock(mutex_);
-    context_ = &context;
     refused_ = Status();
-    opened_ = sent_ = reading_ = writing_ = ended_ = false;
+    opened_ = sent_ = false;
   }
-  if (stopping()) context.TryCancel();  // otherwise the destructor sees the context and cancels it
   AwaitConnection(runtime_, *channel_, kNoDeadline);
-  stream_ = stub_->PrepareAsyncOneShots(&context, loop_.queue());
-  over_.Reset();
-  stream_->StartCall(static_cast<RpcEvent*>(&started_));
-  over_.Wait(runtime_, kNoDeadline);
-  grpc::Status end;
-  over_.Reset();
-  stream_->Finish(&end, static_cast<RpcEvent*>(&finished_));
-  over_.Wait(runtime_, kNoDeadline);
+  const grpc::Status end = RunStream([this](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return stub_->PrepareAsyncOneShots(context, queue);
+  });
   Status why;
   bool was_up = false;
   {
     MutexLock lock(mutex_);
-    context_ = nullptr;
     why = refused_;
     was_up = opened_ && sent_;
   }
-  stream_.reset();
   if (why.ok()) why = peer_->FromRpc(end);
   if (why.ok()) why = DEUT_ERROR(kUnavailable, peer_->name(), " has ended the stream");
   // A stream that was up was not refused for good. An error that its peer found in one message must not be the answer of every call.
@@ -238,83 +222,60 @@ Status GrpcOneShots::RunStream() {
   return why;
 }
 
-void GrpcOneShots::SignalIfOverLocked() {
-  if (ended_ && !reading_ && !writing_) over_.Signal(runtime_);
-}
-
 void GrpcOneShots::UpLocked() {
   multiplexer_.Up();
   up_.store(true, std::memory_order_release);
 }
 
-void GrpcOneShots::StopSendingLocked() {
-  if (ended_) return;
-  ended_ = true;
-  if (!opened_ || !sent_) return;  // the stream never was up
+bool GrpcOneShots::StopWritingLocked() {
+  if (!opened_ || !sent_) return !sent_;  // the stream never was up
   up_.store(false, std::memory_order_release);
-  writing_ = multiplexer_.StopSending();
+  return multiplexer_.StopSending();
 }
 
 bool GrpcOneShots::OpenedLocked() {
   refused_ = CheckOpenAnswer();
   if (!refused_.ok()) {
-    ended_ = true;
-    context_->TryCancel();
+    CancelLocked();
     return false;
   }
   opened_ = true;
-  if (sent_ && !ended_) UpLocked();
+  if (sent_ && !ended()) UpLocked();
   return true;
 }
 
-void GrpcOneShots::Started(bool ok) {
-  MutexLock lock(mutex_);
-  ended_ = !ok;
-  if (!ok) return SignalIfOverLocked();
+void GrpcOneShots::OnOpenLocked() {
   outgoing_.Clear();
   outgoing_.mutable_open()->set_protocol_version(kProtocolVersion);
-  writing_ = true;
-  stream_->Write(outgoing_, static_cast<RpcEvent*>(&written_));
-  reading_ = true;
-  stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
+  StartWrite();
 }
 
-void GrpcOneShots::Read(bool ok) {
+bool GrpcOneShots::OnRead() {
   bool opened = true;
   {
     MutexLock lock(mutex_);
     opened = opened_;
-    if (!ok) StopSendingLocked();
-    if (!ok || (!opened && !OpenedLocked())) {
-      reading_ = false;
-      return SignalIfOverLocked();
-    }
+    if (!opened && !OpenedLocked()) return false;
   }
   // Answered is called outside of the lock, because it wakes the callers. A role that this thread gets is held until its write has ended.
   if (opened && multiplexer_.Answered(&incoming_) == OneShotMultiplexer::Next::kSend) SendNext();
-  stream_->Read(&incoming_, static_cast<RpcEvent*>(&read_));
+  return true;
 }
 
-void GrpcOneShots::Written(bool ok) {
-  MutexLock lock(mutex_);
-  if (!sent_) {
-    sent_ = true;
-    writing_ = false;
-    if (!ok) {
-      ended_ = true;
-      context_->TryCancel();
-    } else if (opened_ && !ended_) {
-      UpLocked();
-    }
-    return SignalIfOverLocked();
+void GrpcOneShots::OnWrittenLocked() {
+  if (sent_) return SendNext();
+  sent_ = true;
+  if (opened_) UpLocked();
+}
+
+void GrpcOneShots::OnLastWriteLocked(bool ok) {
+  if (!std::exchange(sent_, true)) {
+    if (!ok) CancelLocked();
+    return;
   }
-  if (ok && !ended_) return SendNext();
-  // The sender's role ends with its write. If the failed write is the first sign of the stream's end, the pending read gives the next one.
-  StopSendingLocked();
-  writing_ = false;
+  // The sender's role ends with its write.
   multiplexer_.ReleaseSenderRole();
-  context_->TryCancel();
-  SignalIfOverLocked();
+  CancelLocked();
 }
 
 }  // namespace deut

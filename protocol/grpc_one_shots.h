@@ -9,7 +9,8 @@
 // States: down; opening; up. To open, the stream's thread, which only opens and ends streams, starts the stream, sends
 // `open` and waits for the answer. Each Ready that finds the stream down starts one attempt. After a server has said
 // that it does not know such streams, there are no more attempts.
-// Lifetime of the gRPC stream object, and use of the lock: as in grpc_data_stream.h.
+// Lifetime of the gRPC stream object, events and lock: rpc_event_stream.h. The right to write is the multiplexer's
+// sender's role; before the stream is up, the write of `open` has it.
 // Thread-safety: any thread may call any method. REQUIRES: no thread is inside a method when the object is destroyed.
 // Ownership: borrows the loop.
 #ifndef PROTOCOL_GRPC_ONE_SHOTS_H_
@@ -23,20 +24,18 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/adaptive_spin.h"
-#include "common/sync/event.h"
 #include "common/sync/mutex.h"
 #include "grpcpp/channel.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/support/async_stream.h"
 #include "protocol/one_shot_channel.h"
 #include "protocol/one_shot_multiplexer.h"
 #include "protocol/rpc_event.h"
+#include "protocol/rpc_event_stream.h"
 #include "protocol/rpc_peer.h"
 #include "protocol/transaction_service.grpc.pb.h"
 
 namespace deut {
 
-class GrpcOneShots final : public OneShotChannel {
+class GrpcOneShots final : public OneShotChannel, private RpcEventStream<wire::OneShotCalls, wire::OneShotAnswers> {
  public:
   // Borrows the loop.
   GrpcOneShots(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop);
@@ -49,35 +48,21 @@ class GrpcOneShots final : public OneShotChannel {
   bool Execute(absl::Span<OneShotTransaction> transactions, Deadline deadline) override;
 
  private:
-  using Stream = grpc::ClientAsyncReaderWriter<wire::OneShotCalls, wire::OneShotAnswers>;
+  void OnOpenLocked() override DEUT_REQUIRES(mutex_);
+  bool OnRead() override;
+  void OnWrittenLocked() override DEUT_REQUIRES(mutex_);
+  bool StopWritingLocked() override DEUT_REQUIRES(mutex_);
+  void OnLastWriteLocked(bool ok) override DEUT_REQUIRES(mutex_);
 
-  class Event final : public RpcEvent {
-   public:
-    using Handler = void (GrpcOneShots::*)(bool ok);
-    Event(GrpcOneShots& channel, Handler handler) : channel_(channel), handler_(handler) {}
-    void Done(bool ok) override { (channel_.*handler_)(ok); }
-    bool MayBlock() const override { return false; }
-
-   private:
-    GrpcOneShots& channel_;
-    const Handler handler_;
-  };
-
-  void Started(bool ok);
-  void Read(bool ok);
-  void Written(bool ok);
-  void Finished(bool /*ok*/) { over_.Signal(runtime_); }
   // The answer to `open` has been read. True: it is valid, and the stream goes on.
   bool OpenedLocked() DEUT_REQUIRES(mutex_);
   // The answer to `open` is valid, and `open` was sent.
   void UpLocked() DEUT_REQUIRES(mutex_);
-  void StopSendingLocked() DEUT_REQUIRES(mutex_);
-  // Signals over_ if no operation is in flight and none will start.
-  void SignalIfOverLocked() DEUT_REQUIRES(mutex_);
 
-  void Run();
+  // The body of the stream's thread.
+  void OpenWhenWanted();
   // Runs one stream from its opening to its end, and returns why it ended.
-  Status RunStream();
+  Status RunOne();
   // Checks the answer to `open`.
   Status CheckOpenAnswer();
   // REQUIRES: the caller has the sender's role. Passes the role to the event of the write, or gives it up.
@@ -85,9 +70,7 @@ class GrpcOneShots final : public OneShotChannel {
   // Returns the answer to a call, checked against its operations.
   Result<CommitAnswer> CheckedAnswer(OneShotCall& call, const OneShotTransaction& transaction);
   Status MoveResults(OneShotCall& call, const OneShotTransaction& transaction) const;
-  bool stopping() const { return stop_.load(std::memory_order_seq_cst); }
 
-  Runtime& runtime_;
   const std::shared_ptr<const RpcPeer> peer_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<wire::TransactionService::Stub> stub_;
@@ -95,28 +78,11 @@ class GrpcOneShots final : public OneShotChannel {
   std::atomic<bool> up_{false};  // a copy of the multiplexer's state, readable without its lock
   std::atomic<bool> not_supported_{false};
   std::atomic<uint64_t> not_before_{0};
-  AdaptiveSpin spin_;  // shared by the threads that wait for answers
-  RpcEventLoop& loop_;
-  std::unique_ptr<Stream> stream_;  // see the file's comment
-  wire::OneShotCalls outgoing_;     // belongs to the holder of the sender's role
-  wire::OneShotAnswers incoming_;   // belongs to the read in flight, or to the thread that runs its end
-  Event started_{*this, &GrpcOneShots::Started};
-  Event read_{*this, &GrpcOneShots::Read};
-  Event written_{*this, &GrpcOneShots::Written};
-  Event finished_{*this, &GrpcOneShots::Finished};
-  deut::Event over_;  // neither the stream nor its Finish has an operation in flight
-
-  Mutex mutex_;
-  grpc::ClientContext* context_ DEUT_GUARDED_BY(mutex_) = nullptr;  // of the current stream; used to cancel it
-  Status refused_ DEUT_GUARDED_BY(mutex_);                          // the refusal with which the server answered `open`
-  bool opened_ DEUT_GUARDED_BY(mutex_) = false;                     // the answer to `open` has come
-  bool sent_ DEUT_GUARDED_BY(mutex_) = false;                       // `open` has been sent
-  bool reading_ DEUT_GUARDED_BY(mutex_) = false;
-  // Valid before the stream is up, and after sending has stopped. In between the multiplexer knows.
-  bool writing_ DEUT_GUARDED_BY(mutex_) = false;
-  bool ended_ DEUT_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> stop_{false};
-  std::atomic<uint32_t> wanted_{0};  // odd: an attempt is wanted or in progress
+  AdaptiveSpin spin_;                            // shared by the threads that wait for answers
+  Status refused_ DEUT_GUARDED_BY(mutex_);       // the refusal with which the server answered `open`
+  bool opened_ DEUT_GUARDED_BY(mutex_) = false;  // the answer to `open` has come
+  bool sent_ DEUT_GUARDED_BY(mutex_) = false;    // `open` has been sent
+  std::atomic<uint32_t> wanted_{0};              // odd: an attempt is wanted or in progress
   std::unique_ptr<Thread> thread_;
 };
 
