@@ -19,8 +19,8 @@ void OneShotHandler::OnAccepted() {
   service_ = host_.services.For(context());
   const OneShotWorkers::Options options{.max_running =
                                             static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
-  workers_.emplace(host_.runtime, service_->get(), static_cast<OneShotWorkers::Threads&>(*this), options,
-                   static_cast<OneShotWorkers::Stream*>(this));
+  messages_.emplace(host_.runtime, static_cast<WireOneShotMessages::Stream*>(this));
+  workers_.emplace(host_.runtime, service_->get(), static_cast<OneShotWorkers::Threads&>(*this), options, *messages_);
   workers_->Start();
 }
 

@@ -1,5 +1,6 @@
-// OneShotHandler: one stream of one-shot transactions on the server. It joins the stream (rpc_call.h) with its workers
-// (one_shot_workers.h). Thread-safety and ownership: rpc_call.h; `host` and `request` outlive it.
+// OneShotHandler: one stream of one-shot transactions on the server. It joins the stream (rpc_call.h) with its messages
+// (wire_one_shot_messages.h) and its workers (one_shot_workers.h). Thread-safety and ownership: rpc_call.h; `host` and
+// `request` outlive it.
 #ifndef PROTOCOL_ONE_SHOT_HANDLER_H_
 #define PROTOCOL_ONE_SHOT_HANDLER_H_
 
@@ -14,11 +15,12 @@
 #include "protocol/stream_quota.h"
 #include "protocol/stream_watchdog.h"
 #include "protocol/transaction_service.grpc.pb.h"
+#include "protocol/wire_one_shot_messages.h"
 
 namespace deut {
 
 class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotCalls>,
-                             private OneShotWorkers::Stream,
+                             private WireOneShotMessages::Stream,
                              private OneShotWorkers::Threads {
  public:
   // Asks gRPC for the next stream of this kind, with `request(context, stream, tag)`.
@@ -56,6 +58,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   const Request& request_;
   StreamQuota::Slot quota_slot_;
   std::unique_ptr<PeerService> service_;
+  std::optional<WireOneShotMessages> messages_;
   std::optional<OneShotWorkers> workers_;
   wire::OneShotCalls* message_ = nullptr;  // the message that the pending read fills
   StreamWatchdog::Watch idle_watch_;       // the last member: its destructor waits for a running call of EndIfIdle

@@ -1,5 +1,6 @@
-// OneShotWorkers: one stream of one-shot transactions on the server (OneShots of transaction_service.proto), without
-// gRPC. It reads messages, runs their calls, and writes answers. Each thread has a session of its own.
+// OneShotWorkers: the threads that run the calls of one stream of one-shot transactions on the server. They read messages,
+// run their calls, and write answers, by way of OneShotMessages (one_shot_messages.h). So this class depends neither on
+// gRPC nor on the format of messages. Each thread has a session of its own.
 //
 // While nothing waits, one thread does all of it. It reads a message, runs its calls one after another, and writes
 // their answers as one message. A call that is about to block (on a BlockingHookRuntime) first brings another thread in its
@@ -12,15 +13,13 @@
 // whose answer takes too long (hold_back) waits for it by itself, and there is no prefetching for a while. A thread
 // whose reads are in flight runs nothing.
 // A call that begins with a scan is begun (TransactionSession::BeginForPrefetch), because a scan's answer is good for its own
-// transaction only. The transaction stays with its item, and the thread that runs the call continues it, on any
-// session.
-// Invariant: the begun calls are the first in the queue. A begun call waits for the DC, never for another begun call. A
-// thread that has begun calls puts them there. So they run before that thread runs anything that might wait for their
-// end, even if there is no other thread. No thread waits for room while begun calls are queued: they are ended before,
-// and begin again when they are run. So a peer that does not take its answers keeps no transaction open.
+// transaction only. The transaction stays with its call, and the thread that runs the call continues it, on any session.
+// A thread that has begun calls puts them in front of the queue (one_shot_queue.h). So they run before that thread runs
+// anything that might wait for their end. No thread waits for room while begun calls are queued: they are ended before,
+// and begin again when they are run (L1). So a peer that does not take its answers keeps no transaction open.
 //
-// Acknowledging. A call that has committed and is not durable yet leaves its answer in withheld_, and its thread
-// goes on. One thread waits for the disk, always for the first of these positions, and answers all calls that became
+// Acknowledging. A call that has committed and is not durable yet leaves its answer withheld (D1), and its thread goes
+// on. One thread waits for the disk, always for the first of these positions, and answers all calls that became
 // durable. It is a thread that has nothing to do, or, if the queue is long, one that has run it for a while.
 //
 // Threads belong to the executor. One comes with each message read, and leaves when it could only wait for the next
@@ -37,21 +36,19 @@
 //   running -> gone     there is nothing to do. It has started to read, unless a read is in flight.
 //   Invariant: while there is work, a thread runs. If no more threads can be had, one that has handed over will run afterwards.
 //   A runner whose calls take long, while others wait in the queue, summons another one, up to `max_running` at a time.
-// Answers: each worker gathers its own answers. They move to `ready_` before the worker waits or leaves, or when they are large. One message is
+// Answers: each worker has its own unpublished answers. They are published before the worker waits or leaves, or when they are large. One message is
 //   written at a time (writing_), so the parts of an answer keep their order. WriteDone starts the next write. While a write is in flight and many
 //   bytes are ready, no thread reads or adds more. So a peer that does not take its answers is no longer read.
 // Bounds: the threads are limited by the stream and by the executor. The queue holds the calls of one message. At most the calls that a thread
 //   has examined together are held back. While many bytes are withheld, no thread reads or adds more.
-// End: Stream::End is called once, when the stream is over, nothing is being read or written, and no thread is inside. EndIfIdle calls it while a
-//   read is in flight, which then ends without a message.
-// Thread-safety: ReadDone, WriteDone and EndIfIdle from any thread. Ownership: borrows everything; no thread or operation is left when Stream::End is
-//   called, except the read of EndIfIdle.
+// End: OneShotMessages::End is called once, when the stream is over, nothing is being read or written, and no thread is inside. EndIfIdle calls it
+//   while a read is in flight, which then ends without a message.
+// Thread-safety: ReadDone, WriteDone and EndIfIdle from any thread. The lock of the messages guards all state. Ownership: borrows everything; no
+//   thread or operation is left when OneShotMessages::End is called, except the read of EndIfIdle.
 #ifndef PROTOCOL_ONE_SHOT_WORKERS_H_
 #define PROTOCOL_ONE_SHOT_WORKERS_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -60,27 +57,14 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
+#include "protocol/one_shot_messages.h"
+#include "protocol/one_shot_queue.h"
 #include "protocol/transaction_service.h"
-#include "protocol/transaction_service.pb.h"
-#include "protocol/withheld_answers.h"
 
 namespace deut {
 
 class OneShotWorkers {
  public:
-  // The stream. At most one read and one write are in flight.
-  class Stream {
-   public:
-    virtual ~Stream() = default;
-    // Starts a read; ReadDone follows, from another event.
-    virtual void StartRead(wire::OneShotCalls* message) = 0;
-    // Starts a write; WriteDone follows. The message can be reused at once.
-    virtual void StartWrite(const wire::OneShotAnswers& message) = 0;
-    // Ends the stream. Nothing follows except the end of a read (EndIfIdle), and the workers may be destroyed afterwards. `reason` is an error if the
-    // peer has sent a forbidden message, or none for too long.
-    virtual void End(const Status& reason) = 0;
-  };
-
   // The source of the threads.
   class Threads {
    public:
@@ -110,7 +94,7 @@ class OneShotWorkers {
   };
 
   OneShotWorkers(Runtime& runtime, TransactionService& service, Threads& threads, const Options& options,
-                 Stream* stream);
+                 OneShotMessages& messages);
   ~OneShotWorkers();
 
   void Start();
@@ -120,88 +104,63 @@ class OneShotWorkers {
   bool EndIfIdle(const Status& reason);
 
  private:
-  // A message whose calls are at work. It is reused.
-  struct Batch {
-    wire::OneShotCalls message;
-    std::vector<Deadline> deadlines;
-    int left = 0;
-  };
-  struct Item {
-    Batch* batch = nullptr;
-    int index = 0;
-    bool examined = false;  // its reads have been examined
-    bool held = false;      // held back until its reads are answered
-    std::unique_ptr<BegunOneShot> begun = nullptr;
-  };
-  struct Answers {
-    wire::OneShotAnswers message;
-    size_t bytes = 0;
-  };
   class Worker;
 
   // Handles the first message.
-  void OpenLocked(std::unique_ptr<Batch> first) DEUT_REQUIRES(mutex_);
+  void OpenLocked(OneShotBatch* first) DEUT_REQUIRES(messages_.mutex);
   // The work of a running thread, until there is nothing to do. Afterwards the thread is no longer inside.
-  void Work() DEUT_REQUIRES(mutex_);
+  void Work() DEUT_REQUIRES(messages_.mutex);
   // True: there was something to wait for. REQUIRES: the queue is empty.
-  bool Rest(Worker& worker) DEUT_REQUIRES(mutex_);
-  void StartReadLocked() DEUT_REQUIRES(mutex_);
-  bool RoomLocked() const DEUT_REQUIRES(mutex_);
-  void QueueLocked(std::unique_ptr<Batch> batch) DEUT_REQUIRES(mutex_);
-  void WriteLocked() DEUT_REQUIRES(mutex_);
+  bool Rest(Worker& worker) DEUT_REQUIRES(messages_.mutex);
+  void StartReadLocked() DEUT_REQUIRES(messages_.mutex);
+  bool RoomLocked() const DEUT_REQUIRES(messages_.mutex);
+  void QueueLocked(OneShotBatch* batch) DEUT_REQUIRES(messages_.mutex);
+  void WriteLocked() DEUT_REQUIRES(messages_.mutex);
   // Examines calls at the front of the queue, sends the reads that they need, and waits for the answers. Then it queues
   // the calls again.
-  void PrefetchLocked(Worker& worker) DEUT_REQUIRES(mutex_);
-  void AwaitPrefetchLocked(Worker& worker, Deadline until) DEUT_REQUIRES(mutex_);
-  void QueueFirstLocked(absl::Span<Item> items) DEUT_REQUIRES(mutex_);
-  // The number of queued calls that are begun.
-  ptrdiff_t BegunLocked() const DEUT_REQUIRES(mutex_);
-  void EndBegunLocked() DEUT_REQUIRES(mutex_);
-  bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(mutex_) { return !acknowledging_ && !withheld_.empty(); }
-  bool OthersCanRunLocked() const DEUT_REQUIRES(mutex_) { return running_ > 1 || inside_ < options_.threads; }
+  void PrefetchLocked(Worker& worker) DEUT_REQUIRES(messages_.mutex);
+  void AwaitPrefetchLocked(Worker& worker, Deadline until) DEUT_REQUIRES(messages_.mutex);
+  void PutFirstLocked(absl::Span<QueuedOneShot> calls) DEUT_REQUIRES(messages_.mutex);
+  bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(messages_.mutex) {
+    return !acknowledging_ && messages_.backlog().withheld;
+  }
+  bool OthersCanRunLocked() const DEUT_REQUIRES(messages_.mutex) { return running_ > 1 || inside_ < options_.threads; }
   // Waits for the disk once.
-  void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(mutex_);
+  void AcknowledgeLocked(Worker& worker) DEUT_REQUIRES(messages_.mutex);
   // Called before a thread reads or runs more: waits until the writer, or the disk, has caught up.
-  void AwaitRoomLocked() DEUT_REQUIRES(mutex_);
+  void AwaitRoomLocked() DEUT_REQUIRES(messages_.mutex);
   // The worker may only be patient if it holds no answers, neither ready ones nor ones that wait for the disk.
-  Duration PatienceLocked(const Worker& worker) const DEUT_REQUIRES(mutex_);
-  void PublishLocked(Worker& worker) DEUT_REQUIRES(mutex_);
-  void EndLocked(Status reason) DEUT_REQUIRES(mutex_);
-  void DoneLocked(Batch* batch) DEUT_REQUIRES(mutex_);
+  Duration PatienceLocked(const Worker& worker) const DEUT_REQUIRES(messages_.mutex);
+  void PublishLocked(Worker& worker) DEUT_REQUIRES(messages_.mutex);
+  void EndLocked(Status reason) DEUT_REQUIRES(messages_.mutex);
+  void DoneLocked(OneShotBatch* batch) DEUT_REQUIRES(messages_.mutex);
   // Brings another running thread, unless the limit is reached.
-  void SummonLocked() DEUT_REQUIRES(mutex_);
-  std::unique_ptr<Worker> GetWorkerLocked() DEUT_REQUIRES(mutex_);
+  void SummonLocked() DEUT_REQUIRES(messages_.mutex);
+  std::unique_ptr<Worker> GetWorkerLocked() DEUT_REQUIRES(messages_.mutex);
   // Ends the stream, unless a part of it is still in use. Unlocks the mutex.
-  void UnlockAndFinish() __attribute__((release_capability(mutex_)));
+  void UnlockAndFinish() __attribute__((release_capability(messages_.mutex)));
 
   Runtime& runtime_;
   TransactionService& service_;
   Threads& threads_;
   const Options options_;
-  Stream* const stream_;
+  OneShotMessages& messages_;
 
-  Mutex mutex_;
-  std::deque<Item> queue_ DEUT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Batch>> used_ DEUT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Batch>> free_ DEUT_GUARDED_BY(mutex_);
-  std::deque<Answers> ready_ DEUT_GUARDED_BY(mutex_);
-  size_t ready_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
-  WithheldAnswers withheld_ DEUT_GUARDED_BY(mutex_);
-  bool acknowledging_ DEUT_GUARDED_BY(mutex_) = false;
-  MonotonicTime no_prefetch_until_ DEUT_GUARDED_BY(mutex_);
-  bool opened_ DEUT_GUARDED_BY(mutex_) = false;
-  bool refused_ DEUT_GUARDED_BY(mutex_) = false;  // the answer to the opening has the reason, and ends the stream
-  bool writing_ DEUT_GUARDED_BY(mutex_) = false;
-  size_t writing_bytes_ DEUT_GUARDED_BY(mutex_) = 0;
-  bool reading_ DEUT_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<Batch> reading_batch_ DEUT_GUARDED_BY(mutex_);
-  bool over_ DEUT_GUARDED_BY(mutex_) = false;
-  bool finished_ DEUT_GUARDED_BY(mutex_) = false;
-  Status reason_ DEUT_GUARDED_BY(mutex_);
-  int running_ DEUT_GUARDED_BY(mutex_) = 0;
-  int inside_ DEUT_GUARDED_BY(mutex_) = 0;  // running, handed over, or summoned and about to come
-  std::vector<std::unique_ptr<Worker>> spare_ DEUT_GUARDED_BY(mutex_);
-  CondVar written_;  // signalled when ready_bytes_, withheld_ or over_ changes
+  OneShotQueue queue_ DEUT_GUARDED_BY(messages_.mutex);
+  bool acknowledging_ DEUT_GUARDED_BY(messages_.mutex) = false;
+  MonotonicTime no_prefetch_until_ DEUT_GUARDED_BY(messages_.mutex);
+  bool opened_ DEUT_GUARDED_BY(messages_.mutex) = false;
+  // The answer to the opening has the reason, and ends the stream.
+  bool refused_ DEUT_GUARDED_BY(messages_.mutex) = false;
+  bool writing_ DEUT_GUARDED_BY(messages_.mutex) = false;
+  bool reading_ DEUT_GUARDED_BY(messages_.mutex) = false;
+  bool over_ DEUT_GUARDED_BY(messages_.mutex) = false;
+  bool finished_ DEUT_GUARDED_BY(messages_.mutex) = false;
+  Status reason_ DEUT_GUARDED_BY(messages_.mutex);
+  int running_ DEUT_GUARDED_BY(messages_.mutex) = 0;
+  int inside_ DEUT_GUARDED_BY(messages_.mutex) = 0;  // running, handed over, or summoned and about to come
+  std::vector<std::unique_ptr<Worker>> spare_ DEUT_GUARDED_BY(messages_.mutex);
+  CondVar written_;  // signalled when the backlog of the messages, or over_, changes
 };
 
 }  // namespace deut

@@ -23,6 +23,7 @@
 #include "protocol/limits.h"
 #include "protocol/one_shot_workers.h"
 #include "protocol/testing/scripted_transaction_service.h"
+#include "protocol/wire_one_shot_messages.h"
 
 namespace deut {
 
@@ -56,7 +57,7 @@ class FakeThreads final : public OneShotWorkers::Threads {
 
 // A peer. Its messages are read in order, and it keeps the messages that it gets. Reads and writes end on threads of
 // their own.
-class FakeStream : public OneShotWorkers::Stream {
+class FakeStream : public WireOneShotMessages::Stream {
  public:
   explicit FakeStream(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
 
@@ -198,7 +199,10 @@ class FakeStream : public OneShotWorkers::Stream {
 class PlayedStream final : public FakeStream {
  public:
   PlayedStream(Runtime& runtime, TransactionService& service, const OneShotWorkers::Options& options)
-      : FakeStream(runtime), threads_(runtime), workers_(runtime, service, threads_, options, this) {
+      : FakeStream(runtime),
+        threads_(runtime),
+        messages_(runtime, this),
+        workers_(runtime, service, threads_, options, messages_) {
     Serve(workers_, threads_);
   }
   ~PlayedStream() override {
@@ -214,6 +218,7 @@ class PlayedStream final : public FakeStream {
 
  private:
   FakeThreads threads_;
+  WireOneShotMessages messages_;
   OneShotWorkers workers_;
 };
 
@@ -222,7 +227,8 @@ class OneShotWorkersTest : public ::testing::Test {
   ~OneShotWorkersTest() override { Stop(); }
 
   void Start(const OneShotWorkers::Options& options = {}) {
-    workers_.emplace(runtime_, scripted_, threads_, options, &stream_);
+    messages_.emplace(runtime_, &stream_);
+    workers_.emplace(runtime_, scripted_, threads_, options, *messages_);
     stream_.Serve(*workers_, threads_);
   }
   void Stop() {
@@ -265,6 +271,7 @@ class OneShotWorkersTest : public ::testing::Test {
   FakeThreads threads_{runtime_};
   FakeStream stream_{runtime_};
   Status ended_;
+  std::optional<WireOneShotMessages> messages_;
   std::optional<OneShotWorkers> workers_;
 };
 
