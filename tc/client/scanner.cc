@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kMaxPrefetchBackoff = 63;
 
 Operation BatchOf(TableId table, const ScanOptions& scan, uint64_t records_before, uint64_t bytes_before) {
-  // What is left of the limits would wrap around.
+  // Otherwise the remainder of a limit would wrap around.
   DEUT_DCHECK(scan.limit_bytes == 0 || bytes_before < scan.limit_bytes);
   DEUT_DCHECK(scan.limit_records == 0 || records_before < scan.limit_records);
   uint64_t batch_bytes = std::clamp(scan.batch_bytes, 1U, kMaxScanBytes);

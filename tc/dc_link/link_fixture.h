@@ -1,4 +1,4 @@
-// LinkTest: the fixture of tests of the link as the TC sees it: a harness, and questions about what has reached the DC.
+// LinkTest: the fixture of tests of the link as the TC sees it: a harness, and queries of the DC's state.
 // Thread-safety: the test's thread.
 #ifndef TC_DC_LINK_LINK_FIXTURE_H_
 #define TC_DC_LINK_LINK_FIXTURE_H_

@@ -10,7 +10,7 @@ namespace deut::tc {
 bool LowWaterRounds::Run(MonotonicTime now) {
   const Timestamp before = low_water_.low_water();
   const Timestamp after = low_water_.AdvanceNow();
-  DEUT_CHECK(after >= before);  // L1: what was shipped below it stays below it
+  DEUT_CHECK(after >= before);  // L1: shipped commits stay below it
   const bool moved = after > before;
   pause_ = moved ? first_pause_ : std::min(pause_ * 2, longest_pause_);
   next_ = now + pause_;

@@ -25,7 +25,7 @@ class OutgoingBatch {
   // was sent.
   void Restart(Position applied, Position ever_sent);
 
-  // Takes from the feed what may be shipped, until the batch is full. REQUIRES: the feed goes on at the batch's end.
+  // Takes records that may be shipped from the feed, until the batch is full. REQUIRES: the feed goes on at the batch's end.
   Status Fill(CommitFeed& feed);
   // The reason why the last Fill took no more.
   CommitFeed::Limit limit() const { return limit_; }

@@ -32,6 +32,7 @@ class OutgoingBatchTest : public ::testing::Test {
     options.segment_bytes = 1 << 20;
     options.max_record_bytes = 128 << 10;
     options.chunk_bytes = 32 << 10;
+    options.block_bytes = 64 << 10;
     options.space_reserve_bytes = 0;
     storage_ = disk_.Mount();
     Result<std::unique_ptr<RedoLog>> opened = RedoLog::Open(options, RealRuntime(), *storage_, &recovered_);

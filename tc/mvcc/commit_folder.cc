@@ -1,6 +1,7 @@
 #include "tc/mvcc/commit_folder.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "common/base/check.h"

@@ -60,6 +60,7 @@ inline uint64_t CountedBytesFrom(const RecordEntry& entry, const RecordVersion* 
   uint64_t bytes = 0;
   NewestOfTransaction newest;
   for (const RecordVersion* v = from; v != nullptr; v = v->older.load(std::memory_order_seq_cst)) {
+    DEUT_DCHECK(v->version() <= from->version());  // R4
     if (newest(*v)) bytes += CountedBytes(entry, *v);
   }
   return bytes;
