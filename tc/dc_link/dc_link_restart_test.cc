@@ -17,7 +17,7 @@
 #include "tc/dc_link/fake_data_component.h"
 #include "tc/dc_link/link_fixture.h"
 #include "tc/dc_link/link_harness.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 
 namespace deut::tc {
 namespace {

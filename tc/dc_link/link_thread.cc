@@ -8,7 +8,7 @@
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
 #include "tc/dc_link/position_text.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 
 namespace deut::tc {
 namespace {

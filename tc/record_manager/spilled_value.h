@@ -12,8 +12,8 @@
 
 #include "common/base/status.h"
 #include "common/testing/test_points.h"
+#include "tc/log_format/log_record.h"
 #include "tc/record_manager/engine.h"
-#include "tc/redo_log/log_record.h"
 #include "tc/spill/spill_reader.h"
 
 namespace deut::tc {

@@ -17,7 +17,7 @@
 #include "common/base/status.h"
 #include "common/io/aligned_buffer.h"
 #include "common/io/storage.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 #include "tc/redo_log/file_read_ahead.h"
 
 namespace deut::tc {

@@ -12,7 +12,7 @@
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 #include "tc/redo_log/log_test_util.h"
 #include "tc/redo_log/recovery.h"
 #include "tc/redo_log/redo_log.h"

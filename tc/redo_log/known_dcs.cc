@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "tc/redo_log/log_record.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/log_record.h"
+#include "tc/log_format/record_codec.h"
 
 namespace deut::tc {
 

@@ -7,8 +7,8 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "tc/log_format/record_codec.h"
 #include "tc/redo_log/log_ring.h"
-#include "tc/redo_log/record_codec.h"
 #include "tc/redo_log/writer_role.h"
 
 namespace deut::tc {

@@ -7,7 +7,7 @@
 #include "common/base/concat.h"
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 
 namespace deut::tc {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "common/base/status.h"
 #include "common/io/storage.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 #include "tc/redo_log/recovery.h"
 #include "tc/redo_log/segment_set.h"
 

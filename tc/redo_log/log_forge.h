@@ -15,9 +15,9 @@
 #include "common/base/status.h"
 #include "common/coding/fixed.h"
 #include "common/io/storage.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/log_record.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/log_record.h"
+#include "tc/log_format/record_codec.h"
 
 namespace deut::tc {
 

@@ -10,7 +10,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/time.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 
 namespace deut::tc {
 

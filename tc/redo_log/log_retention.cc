@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/record_codec.h"
 
 namespace deut::tc {
 namespace {

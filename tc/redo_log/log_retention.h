@@ -17,7 +17,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/segment_set.h"
 #include "tc/redo_log/watermarks.h"

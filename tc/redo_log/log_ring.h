@@ -47,7 +47,7 @@
 #include "common/base/ids.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/record_codec.h"
 #include "tc/redo_log/writer_role.h"
 
 namespace deut::tc {

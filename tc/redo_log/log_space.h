@@ -44,13 +44,13 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "common/testing/test_points.h"
+#include "tc/log_format/transaction_records.h"
 #include "tc/redo_log/log_failure.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_writer.h"
 #include "tc/redo_log/segment_demand.h"
 #include "tc/redo_log/segment_set.h"
 #include "tc/redo_log/space_claim.h"
-#include "tc/redo_log/transaction_records.h"
 
 namespace deut::tc {
 

@@ -15,7 +15,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 #include "tc/redo_log/log_test_util.h"
 #include "tc/redo_log/redo_log.h"
 

@@ -34,7 +34,7 @@
 #include "common/io/aligned_buffer.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 #include "tc/redo_log/block_window.h"
 #include "tc/redo_log/durability_queue.h"
 #include "tc/redo_log/linger_policy.h"

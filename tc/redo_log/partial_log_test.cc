@@ -11,8 +11,8 @@
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/log_record.h"
 #include "tc/redo_log/log_test_util.h"
 #include "tc/redo_log/redo_log.h"
 

@@ -7,8 +7,8 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "tc/log_format/record_codec.h"
 #include "tc/redo_log/block_window.h"
-#include "tc/redo_log/record_codec.h"
 
 namespace deut::tc {
 namespace {

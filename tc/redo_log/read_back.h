@@ -22,7 +22,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_writer.h"
 #include "tc/redo_log/segment_set.h"

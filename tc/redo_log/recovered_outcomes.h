@@ -16,9 +16,9 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/chain_visitor.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/chain_visitor.h"
+#include "tc/log_format/log_record.h"
 
 namespace deut::tc {
 

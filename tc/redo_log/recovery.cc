@@ -9,8 +9,8 @@
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
 #include "common/testing/test_points.h"
+#include "tc/log_format/record_codec.h"
 #include "tc/redo_log/block_window.h"
-#include "tc/redo_log/record_codec.h"
 
 namespace deut::tc {
 namespace {

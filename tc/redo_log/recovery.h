@@ -43,8 +43,8 @@
 
 #include "common/base/status.h"
 #include "common/io/storage.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/chain_visitor.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/chain_visitor.h"
 #include "tc/redo_log/segment.h"
 
 namespace deut::tc {

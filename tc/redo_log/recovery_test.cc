@@ -12,10 +12,10 @@
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/log_record.h"
+#include "tc/log_format/record_codec.h"
 #include "tc/redo_log/log_forge.h"
-#include "tc/redo_log/log_record.h"
-#include "tc/redo_log/record_codec.h"
 
 namespace deut::tc {
 namespace {

@@ -13,7 +13,9 @@
 #include "common/observe/log.h"
 #include "common/runtime/blocking_hook.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/record_codec.h"
+#include "tc/log_format/transaction_records.h"
 #include "tc/redo_log/blocking_durability_wait.h"
 #include "tc/redo_log/known_dcs.h"
 #include "tc/redo_log/log_failure.h"
@@ -24,12 +26,10 @@
 #include "tc/redo_log/log_space.h"
 #include "tc/redo_log/log_writer.h"
 #include "tc/redo_log/read_back.h"
-#include "tc/redo_log/record_codec.h"
 #include "tc/redo_log/recovered_outcomes.h"
 #include "tc/redo_log/recovery.h"
 #include "tc/redo_log/segment_set.h"
 #include "tc/redo_log/timestamp_reservation.h"
-#include "tc/redo_log/transaction_records.h"
 #include "tc/redo_log/writer_role.h"
 
 namespace deut::tc {

@@ -14,7 +14,7 @@
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 #include "tc/redo_log/redo_log.h"
 
 namespace deut::tc {

@@ -12,7 +12,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 #include "tc/redo_log/log_forge.h"
 #include "tc/redo_log/log_test_util.h"
 #include "tc/redo_log/recovery.h"

@@ -15,8 +15,8 @@
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/log_record.h"
 #include "tc/redo_log/log_test_util.h"
 
 namespace deut::tc {

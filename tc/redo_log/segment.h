@@ -19,7 +19,7 @@
 #include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/io/storage.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 
 namespace deut::tc {
 

@@ -17,7 +17,7 @@
 #include "common/runtime/runtime.h"
 #include "common/testing/recorded_log.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 #include "tc/redo_log/segment_demand.h"
 
 namespace deut::tc {

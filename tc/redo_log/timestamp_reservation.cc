@@ -2,7 +2,7 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/record_codec.h"
 
 namespace deut::tc {
 

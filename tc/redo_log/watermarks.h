@@ -34,7 +34,7 @@
 
 #include "common/base/check.h"
 #include "common/base/ids.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 
 namespace deut::tc {
 

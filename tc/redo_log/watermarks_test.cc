@@ -7,7 +7,7 @@
 
 #include "common/base/ids.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 
 namespace deut::tc {
 namespace {

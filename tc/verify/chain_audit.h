@@ -27,9 +27,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/chain_visitor.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/chain_visitor.h"
+#include "tc/log_format/log_record.h"
 #include "tc/verify/lsn_set.h"
 
 namespace deut::tc {

@@ -8,9 +8,9 @@
 
 #include "common/base/concat.h"
 #include "common/base/ids.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/log_record.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/log_record.h"
+#include "tc/log_format/record_codec.h"
 #include "tc/verify/verify_fixture.h"
 
 namespace deut::tc {

@@ -3,9 +3,9 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/base/transaction_id.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/chain_visitor.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/chain_visitor.h"
+#include "tc/log_format/log_record.h"
 #include "tc/redo_log/recovery.h"
 #include "tc/verify/log_directory.h"
 

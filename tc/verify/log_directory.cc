@@ -5,7 +5,7 @@
 
 #include "common/base/concat.h"
 #include "common/io/folder_owner.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 
 namespace deut::tc {
 namespace {

@@ -11,7 +11,7 @@
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 
 namespace deut::tc {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/record_codec.h"
 
 namespace deut::tc {
 

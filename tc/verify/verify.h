@@ -29,8 +29,8 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/log_record.h"
 #include "tc/verify/chain_audit.h"
 
 namespace deut::tc {

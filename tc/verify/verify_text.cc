@@ -1,5 +1,5 @@
 #include "common/base/concat.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 #include "tc/verify/verify.h"
 
 namespace deut::tc {

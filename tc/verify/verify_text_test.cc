@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 #include "tc/verify/verify.h"
 
 namespace deut::tc {

@@ -1,4 +1,4 @@
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
 #include "common/testing/test_points.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/record_codec.h"
 
 namespace deut::tc {
 namespace {

@@ -6,8 +6,8 @@
 // the timestamp alone (D3). A commit's LSN is the position of its COMMIT record.
 // Thread-safety: values. Ownership: views point into the buffer that they were decoded from (a reader's, until its
 // next call).
-#ifndef TC_REDO_LOG_LOG_RECORD_H_
-#define TC_REDO_LOG_LOG_RECORD_H_
+#ifndef TC_LOG_FORMAT_LOG_RECORD_H_
+#define TC_LOG_FORMAT_LOG_RECORD_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -161,4 +161,4 @@ struct LogRecord {
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_LOG_RECORD_H_
+#endif  // TC_LOG_FORMAT_LOG_RECORD_H_

@@ -1,4 +1,4 @@
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 
 #include <gtest/gtest.h>
 

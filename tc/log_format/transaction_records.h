@@ -2,14 +2,14 @@
 // and on the disk. AppendCommit cuts by the same functions, so it appends exactly what was reserved ahead (rule D5,
 // log_space.h).
 // Thread-safety: pure functions.
-#ifndef TC_REDO_LOG_TRANSACTION_RECORDS_H_
-#define TC_REDO_LOG_TRANSACTION_RECORDS_H_
+#ifndef TC_LOG_FORMAT_TRANSACTION_RECORDS_H_
+#define TC_LOG_FORMAT_TRANSACTION_RECORDS_H_
 
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 
 namespace deut::tc {
 
@@ -31,4 +31,4 @@ Footprint FootprintOf(absl::Span<const Update> updates, bool named, size_t chunk
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_TRANSACTION_RECORDS_H_
+#endif  // TC_LOG_FORMAT_TRANSACTION_RECORDS_H_

@@ -1,10 +1,10 @@
-#include "tc/redo_log/transaction_records.h"
+#include "tc/log_format/transaction_records.h"
 
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/record_codec.h"
 
 namespace deut::tc {
 

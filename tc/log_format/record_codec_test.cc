@@ -1,4 +1,4 @@
-#include "tc/redo_log/record_codec.h"
+#include "tc/log_format/record_codec.h"
 
 #include <gtest/gtest.h>
 

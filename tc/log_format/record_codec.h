@@ -2,8 +2,8 @@
 // void*, size_t), so the ring takes records without an intermediate copy.
 // Thread-safety: pure functions. Ownership: decoded views point into the caller's bytes. Errors: decoding returns
 // CORRUPTION that names LSN and field; no input makes it read beyond its end.
-#ifndef TC_REDO_LOG_RECORD_CODEC_H_
-#define TC_REDO_LOG_RECORD_CODEC_H_
+#ifndef TC_LOG_FORMAT_RECORD_CODEC_H_
+#define TC_LOG_FORMAT_RECORD_CODEC_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include "common/base/status.h"
 #include "common/base/transaction_id.h"
 #include "common/coding/fixed.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 
 namespace deut::tc {
 
@@ -121,4 +121,4 @@ Status DecodeRecord(Lsn lsn, std::string_view bytes, LogRecord* record, size_t* 
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_RECORD_CODEC_H_
+#endif  // TC_LOG_FORMAT_RECORD_CODEC_H_

@@ -1,4 +1,4 @@
-#include "tc/redo_log/transaction_records.h"
+#include "tc/log_format/transaction_records.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "common/base/transaction_id.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/block_format.h"
+#include "tc/log_format/block_format.h"
 #include "tc/redo_log/log_test_util.h"
 #include "tc/redo_log/redo_log.h"
 

@@ -7,8 +7,8 @@
 // the bytes at offset 0 of a file, and they never learn the key. So a value that is shaped like a block, checksum
 // included, has no right seal.
 // Thread-safety: pure functions. Errors: CORRUPTION with the reason; the caller adds file and offset.
-#ifndef TC_REDO_LOG_BLOCK_FORMAT_H_
-#define TC_REDO_LOG_BLOCK_FORMAT_H_
+#ifndef TC_LOG_FORMAT_BLOCK_FORMAT_H_
+#define TC_LOG_FORMAT_BLOCK_FORMAT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@
 #include "common/base/status.h"
 #include "common/coding/siphash.h"
 #include "common/io/storage.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/log_record.h"
 
 namespace deut::tc {
 
@@ -116,4 +116,4 @@ bool ParseSegmentName(std::string_view name, uint64_t* number);
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_BLOCK_FORMAT_H_
+#endif  // TC_LOG_FORMAT_BLOCK_FORMAT_H_

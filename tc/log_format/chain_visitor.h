@@ -1,12 +1,12 @@
 // ChainVisitor: receives what recovery finds in a redo log, in log order, from the one code that reads it. It serves
 // programs that inspect a log without opening it (tc/verify).
 // Thread-safety: called on the thread of RecoverChain. Ownership: arguments are valid until the method returns.
-#ifndef TC_REDO_LOG_CHAIN_VISITOR_H_
-#define TC_REDO_LOG_CHAIN_VISITOR_H_
+#ifndef TC_LOG_FORMAT_CHAIN_VISITOR_H_
+#define TC_LOG_FORMAT_CHAIN_VISITOR_H_
 
 #include "common/base/status.h"
-#include "tc/redo_log/block_format.h"
-#include "tc/redo_log/log_record.h"
+#include "tc/log_format/block_format.h"
+#include "tc/log_format/log_record.h"
 
 namespace deut::tc {
 
@@ -28,4 +28,4 @@ class ChainVisitor {
 
 }  // namespace deut::tc
 
-#endif  // TC_REDO_LOG_CHAIN_VISITOR_H_
+#endif  // TC_LOG_FORMAT_CHAIN_VISITOR_H_
