@@ -13,8 +13,8 @@
 #include "dc/server/data_component_server.h"
 #include "dc/server/dc_flags.h"
 #include "dc/server/starting_data_component.h"
-#include "protocol/daemon.h"
-#include "protocol/grpc_data_component_service.h"
+#include "protocol/data/grpc_data_component_service.h"
+#include "protocol/rpc/daemon.h"
 
 namespace deut::dc {
 namespace {

@@ -24,7 +24,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "common/runtime/runtime.h"
-#include "protocol/call_drain.h"
+#include "common/sync/call_drain.h"
 
 namespace deut::dc {
 

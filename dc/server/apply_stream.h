@@ -20,11 +20,11 @@
 
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/call_drain.h"
 #include "common/sync/mutex.h"
 #include "dc/server/applied_position.h"
 #include "dc/server/fencing.h"
 #include "dc/store/record_store.h"
-#include "protocol/call_drain.h"
 #include "protocol/data_component.h"
 #include "protocol/log_batch.h"
 

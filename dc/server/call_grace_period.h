@@ -15,8 +15,8 @@
 #include <optional>
 
 #include "common/runtime/runtime.h"
+#include "common/sync/call_drain.h"
 #include "common/sync/mutex.h"
-#include "protocol/call_drain.h"
 
 namespace deut::dc {
 

@@ -25,8 +25,8 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/call_drain.h"
 #include "dc/server/state_file.h"
-#include "protocol/call_drain.h"
 #include "protocol/data_component.h"
 
 namespace deut::dc {

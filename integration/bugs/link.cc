@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "common/runtime/random.h"
-#include "protocol/convert_data_component.h"
-#include "protocol/data_component.pb.h"
+#include "protocol/wire/convert_data_component.h"
+#include "protocol/wire/data_component.pb.h"
 
 namespace deut::bugs {
 

@@ -19,7 +19,7 @@
 #include "integration/bugs/link.h"
 #include "integration/bugs/severable_service.h"
 #include "integration/power/checkpointing_dc.h"
-#include "protocol/in_process_data_component.h"
+#include "protocol/data/in_process_data_component.h"
 #include "tc/client/client.h"
 #include "tc/server/transaction_component.h"
 

@@ -22,7 +22,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "dc/server/data_component_server.h"
-#include "protocol/in_process_data_component.h"
+#include "protocol/data/in_process_data_component.h"
 #include "tc/client/client.h"
 #include "tc/server/transaction_component.h"
 

@@ -24,13 +24,13 @@
 #include "dc/server/data_component_server.h"
 #include "grpcpp/client_context.h"
 #include "integration/fuzz/input.h"
-#include "protocol/data_component.grpc.pb.h"
+#include "protocol/data/grpc_data_component_service.h"
+#include "protocol/data/in_process_data_component.h"
 #include "protocol/data_component.h"
-#include "protocol/grpc_data_component_service.h"
-#include "protocol/in_process_data_component.h"
 #include "protocol/log_batch.h"
-#include "protocol/rpc_peer.h"
-#include "protocol/rpc_server.h"
+#include "protocol/rpc/rpc_peer.h"
+#include "protocol/rpc/rpc_server.h"
+#include "protocol/wire/data_component.grpc.pb.h"
 
 namespace deut::fuzz {
 namespace {

@@ -1,4 +1,4 @@
-"""A client of a transaction component (protocol/transaction_service.proto): tables, sessions, one-shot transactions."""
+"""A client of a transaction component (protocol/wire/transaction_service.proto): tables, sessions, one-shot transactions."""
 
 from client import CallError
 from protobuf import field, message, parse

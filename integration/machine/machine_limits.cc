@@ -27,10 +27,10 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/sync_stream.h"
 #include "integration/ycsb/json.h"
-#include "protocol/endpoint.h"
-#include "protocol/rpc_peer.h"
-#include "protocol/rpc_server.h"
-#include "protocol/transaction_service.grpc.pb.h"
+#include "protocol/connections/endpoint.h"
+#include "protocol/rpc/rpc_peer.h"
+#include "protocol/rpc/rpc_server.h"
+#include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {
 namespace {

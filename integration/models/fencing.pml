@@ -47,9 +47,9 @@ byte known_life[3];
 inline pause_log_stream() {
   if
   :: log_stream != NO_STREAM ->
-     // code: dc/server/data_component_server.cc DataComponentServer::AcceptTc; dc/server/apply_stream.cc ApplyStream::Send; protocol/call_drain.h CallDrain::Close
+     // code: dc/server/data_component_server.cc DataComponentServer::AcceptTc; dc/server/apply_stream.cc ApplyStream::Send; common/sync/call_drain.h CallDrain::Close
      atomic { stream_closed[log_stream] = 1 };
-     atomic { !stream_inside[log_stream] }  // code: protocol/call_drain.h CallDrain::Close
+     atomic { !stream_inside[log_stream] }  // code: common/sync/call_drain.h CallDrain::Close
   :: else
   fi
 }
@@ -60,7 +60,7 @@ inline close_log_stream() {
 #if !defined(OMIT_X5_close_old_stream)
      // code: dc/server/data_component_server.cc DataComponentServer::CloseLogStream; dc/server/apply_stream.cc ApplyStream::Close
      atomic { stream_closed[log_stream] = 1 };  // unreached: at the opening of a stream, if the older TC has one only
-     // code: dc/server/apply_stream.cc ApplyStream::Close; protocol/call_drain.h CallDrain::Close
+     // code: dc/server/apply_stream.cc ApplyStream::Close; common/sync/call_drain.h CallDrain::Close
      atomic { !stream_inside[log_stream] };  // unreached: as above
 #endif
      atomic { log_stream = NO_STREAM }  // code: dc/server/data_component_server.cc DataComponentServer::CloseLogStream
@@ -90,11 +90,11 @@ inline admission(incarnation) {
   if
   :: admitted == 1 && gate != NOBODY ->
 #if defined(OMIT_count_first)
-     atomic { admitted = (gate_closed[gate] -> 2 : 1) };  // code: protocol/call_drain.h CallDrain::Enter
-     atomic { inside[gate]++ };  // code: protocol/call_drain.h CallDrain::Enter
+     atomic { admitted = (gate_closed[gate] -> 2 : 1) };  // code: common/sync/call_drain.h CallDrain::Enter
+     atomic { inside[gate]++ };  // code: common/sync/call_drain.h CallDrain::Enter
 #else
-     atomic { inside[gate]++ };  // code: protocol/call_drain.h CallDrain::Enter
-     atomic { admitted = (gate_closed[gate] -> 2 : 1) };  // code: protocol/call_drain.h CallDrain::Enter
+     atomic { inside[gate]++ };  // code: common/sync/call_drain.h CallDrain::Enter
+     atomic { admitted = (gate_closed[gate] -> 2 : 1) };  // code: common/sync/call_drain.h CallDrain::Enter
 #endif
      if
      :: admitted == 2 -> leave()
@@ -105,7 +105,7 @@ inline admission(incarnation) {
 }
 
 inline leave() {
-  atomic {  // code: protocol/call_drain.h CallDrain::Leave
+  atomic {  // code: common/sync/call_drain.h CallDrain::Leave
     if
     :: gate != NOBODY -> inside[gate]--  // unreached: after a refusal under the mutex; after a gap
     :: else
@@ -138,8 +138,8 @@ again:
           if
           :: current != NOBODY ->
 #if !defined(OMIT_X5_drain)
-             atomic { gate_closed[current] = 1 };  // code: dc/server/fencing.cc Fencing::Replace; protocol/call_drain.h CallDrain::Close
-             atomic { inside[current] == 0 }  // code: protocol/call_drain.h CallDrain::Close
+             atomic { gate_closed[current] = 1 };  // code: dc/server/fencing.cc Fencing::Replace; common/sync/call_drain.h CallDrain::Close
+             atomic { inside[current] == 0 }  // code: common/sync/call_drain.h CallDrain::Close
 #endif
           :: else
           fi;
@@ -174,7 +174,7 @@ again:
 
     do
     :: at < UPDATES ->
-       atomic { stream_inside[stream] = 1 };  // code: dc/server/apply_stream.cc ApplyStream::Send; protocol/call_drain.h CallDrain::Enter
+       atomic { stream_inside[stream] = 1 };  // code: dc/server/apply_stream.cc ApplyStream::Send; common/sync/call_drain.h CallDrain::Enter
        if
        :: stream_closed[stream] -> atomic { stream_inside[stream] = 0; goto done }  // code: dc/server/apply_stream.cc ApplyStream::Send
        :: else

@@ -16,7 +16,7 @@
 #include "common/sync/event.h"
 #include "common/sync/mutex.h"
 #include "integration/power/checkpointing_dc.h"
-#include "protocol/in_process_data_component.h"
+#include "protocol/data/in_process_data_component.h"
 #include "tc/client/client.h"
 #include "tc/server/transaction_component.h"
 

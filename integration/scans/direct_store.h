@@ -17,7 +17,7 @@
 #include "common/io/storage.h"
 #include "common/testing/temp_dir.h"
 #include "dc/record_ops/record_operations.h"
-#include "protocol/in_process_data_component.h"
+#include "protocol/data/in_process_data_component.h"
 #include "tc/client/client.h"
 #include "tc/server/transaction_component.h"
 

@@ -18,7 +18,7 @@
 #include "common/testing/temp_dir.h"
 #include "integration/harness/cluster.h"
 #include "integration/harness/process.h"
-#include "protocol/endpoint.h"
+#include "protocol/connections/endpoint.h"
 #include "protocol/testing/raw_socket.h"
 #include "protocol/testing/test_authority.h"
 #include "tc/client/client.h"

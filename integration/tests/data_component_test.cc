@@ -23,11 +23,11 @@
 #include "common/testing/temp_dir.h"
 #include "integration/harness/cluster.h"
 #include "integration/harness/process.h"
-#include "protocol/endpoint.h"
-#include "protocol/grpc_data_component.h"
+#include "protocol/connections/endpoint.h"
+#include "protocol/data/grpc_data_component.h"
 #include "protocol/log_batch.h"
 #include "protocol/record_batch.h"
-#include "protocol/rpc_peer.h"
+#include "protocol/rpc/rpc_peer.h"
 
 namespace deut {
 namespace {

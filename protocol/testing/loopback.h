@@ -21,12 +21,12 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "gtest/gtest.h"
-#include "protocol/authorization.h"
-#include "protocol/endpoint.h"
-#include "protocol/rpc_peer.h"
-#include "protocol/rpc_server.h"
+#include "protocol/connections/authorization.h"
+#include "protocol/connections/endpoint.h"
+#include "protocol/connections/tls_keys.h"
+#include "protocol/rpc/rpc_peer.h"
+#include "protocol/rpc/rpc_server.h"
 #include "protocol/testing/raw_socket.h"
-#include "protocol/tls_keys.h"
 
 namespace deut::testing {
 

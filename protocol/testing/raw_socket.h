@@ -8,7 +8,7 @@
 
 #include "common/base/descriptor.h"
 #include "common/runtime/runtime.h"
-#include "protocol/endpoint.h"
+#include "protocol/connections/endpoint.h"
 
 namespace deut::testing {
 

@@ -14,7 +14,7 @@
 #include "common/base/descriptor.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
-#include "protocol/endpoint.h"
+#include "protocol/connections/endpoint.h"
 
 namespace deut::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "protocol/tls.h"
+#include "protocol/connections/tls.h"
 
 namespace deut::testing {
 

@@ -19,7 +19,7 @@ NO_LIMIT = {'kMaxBackoffMs'}
 
 # Where the flags of the two daemons are, and those of them that limit nothing which a peer, a client or an operator could reach. A new flag is a limit
 # unless it is added here, below the reason why it is none.
-FLAG_SOURCES = ('protocol/daemon.cc', 'tc/tcd_main.cc', 'tc/server/tc_flags.cc', 'dc/dcd_main.cc', 'dc/server/dc_flags.h')
+FLAG_SOURCES = ('protocol/rpc/daemon.cc', 'tc/tcd_main.cc', 'tc/server/tc_flags.cc', 'dc/dcd_main.cc', 'dc/server/dc_flags.h')
 FLAG = re.compile(r'\bflags(?:->|\.)Add(?:Bytes|Enum)?\(\s*"(\w+)"')
 NO_LIMIT_FLAGS = {
     # Names, addresses and files.

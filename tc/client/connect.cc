@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "common/io/storage.h"
-#include "protocol/endpoint.h"
-#include "protocol/grpc_transaction_service.h"
-#include "protocol/rpc_peer.h"
-#include "protocol/tls_keys.h"
+#include "protocol/connections/endpoint.h"
+#include "protocol/connections/tls_keys.h"
+#include "protocol/rpc/rpc_peer.h"
+#include "protocol/transactions/grpc_transaction_service.h"
 
 namespace deut {
 

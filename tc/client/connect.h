@@ -2,7 +2,7 @@
 #ifndef TC_CLIENT_CONNECT_H_
 #define TC_CLIENT_CONNECT_H_
 
-#include "protocol/tls.h"
+#include "protocol/connections/tls.h"
 #include "tc/client/client.h"
 #include "tc/client/options.h"
 
