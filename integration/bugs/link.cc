@@ -5,6 +5,7 @@
 #include "common/runtime/random.h"
 #include "protocol/wire/convert_data_component.h"
 #include "protocol/wire/data_component.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut::bugs {
 

@@ -31,6 +31,7 @@
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/rpc/rpc_server.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut::fuzz {
 namespace {

@@ -24,6 +24,7 @@
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/rpc/rpc_server.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 #include "tc/client/client.h"
 #include "tc/client/retry.h"

@@ -181,7 +181,7 @@ ReplayReport ReplayConnection(uint16_t server_port, std::string_view to_server, 
 }
 
 uint64_t LogStreamsIn(std::string_view to_server) {
-  constexpr std::string_view kPath = "/deut.wire.DataComponent/ApplyLog";
+  constexpr std::string_view kPath = "/deuteronomy.v1.DataComponent/ApplyLog";
   uint64_t count = 0;
   for (size_t at = to_server.find(kPath); at != std::string_view::npos; at = to_server.find(kPath, at + 1)) ++count;
   return count;

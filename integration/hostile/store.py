@@ -3,8 +3,8 @@
 from client import CallError
 from protobuf import field, message, parse
 
-SERVICE = "/deut.wire.TransactionService/"
-DATA_SERVICE = "/deut.wire.DataComponent/"
+SERVICE = "/deuteronomy.v1.TransactionService/"
+DATA_SERVICE = "/deuteronomy.v1.DataComponent/"
 VERSION = 2  # kProtocolVersion of protocol/data_component.h
 GET, PUT, SCAN = 1, 2, 6
 OPEN, BEGIN, EXECUTE, COMMIT, ONE_SHOT = 2, 3, 4, 5, 7  # fields of SessionRequest

@@ -30,6 +30,7 @@
 #include "protocol/connections/endpoint.h"
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/rpc/rpc_server.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {

@@ -79,7 +79,7 @@ class Authorizer {
   bool Covers(const Authorizer& other) const;
   Principal Find(const std::vector<std::string>& names) const;
 
-  // `path` is the call's path, such as "/deut.wire.TransactionService/Session". PERMISSION_DENIED, "certificate
+  // `path` is the call's path, such as "/deuteronomy.v1.TransactionService/Session". PERMISSION_DENIED, "certificate
   // refused: ...", if no name has a role, or no name has a role that the call accepts. A call that no service has
   // passes this check, and gRPC refuses it.
   Status CheckCall(std::string_view path, const std::vector<std::string>& names) const;

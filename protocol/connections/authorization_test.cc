@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/wire/data_component.pb.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.pb.h"
 
 namespace deut {
@@ -22,9 +23,9 @@ Authorizer Rights(const std::string& text) {
   return Authorizer(*std::move(grants));
 }
 
-constexpr std::string_view kSession = "/deut.wire.TransactionService/Session";
-constexpr std::string_view kDropTable = "/deut.wire.TransactionService/DropTable";
-constexpr std::string_view kHello = "/deut.wire.DataComponent/Hello";
+constexpr std::string_view kSession = "/deuteronomy.v1.TransactionService/Session";
+constexpr std::string_view kDropTable = "/deuteronomy.v1.TransactionService/DropTable";
+constexpr std::string_view kHello = "/deuteronomy.v1.DataComponent/Hello";
 constexpr std::string_view kHealth = "/grpc.health.v1.Health/Check";
 
 TEST(AuthorizationTest, EveryCallOfBothServicesTakesARole) {

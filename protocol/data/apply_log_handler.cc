@@ -5,6 +5,7 @@
 #include "common/runtime/blocking_hook.h"
 #include "protocol/rpc/rpc_status.h"
 #include "protocol/wire/convert_data_component.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

@@ -30,6 +30,7 @@
 #include "protocol/rpc/rpc_call.h"
 #include "protocol/rpc/stream_watchdog.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

@@ -18,6 +18,7 @@
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/wire/convert_data_component.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -8,6 +8,7 @@
 #include "protocol/limits.h"
 #include "protocol/rpc/rpc_status.h"
 #include "protocol/wire/convert_data_component.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

@@ -37,6 +37,7 @@
 #include "protocol/data_component.h"
 #include "protocol/rpc/rpc_call.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "protocol/wire/convert_data_component.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 Result<std::unique_ptr<ApplyLogStream>> GrpcApplyLog::Open(Runtime& runtime, std::shared_ptr<const RpcPeer> peer,

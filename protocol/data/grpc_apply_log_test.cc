@@ -13,6 +13,7 @@
 #include "protocol/rpc/rpc_event_thread.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

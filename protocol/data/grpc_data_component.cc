@@ -12,6 +12,7 @@
 #include "protocol/rpc/rpc_stream.h"
 #include "protocol/wire/convert_data_component.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -17,6 +17,7 @@
 #include "protocol/rpc/stream_watchdog.h"
 #include "protocol/wire/convert_data_component.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

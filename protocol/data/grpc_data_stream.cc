@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 GrpcDataStream::GrpcDataStream(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)

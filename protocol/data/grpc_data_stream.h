@@ -26,6 +26,7 @@
 #include "protocol/rpc/rpc_event_stream.h"
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

@@ -3,6 +3,7 @@
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "protocol/wire/convert_data_component.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

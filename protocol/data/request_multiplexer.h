@@ -32,6 +32,7 @@
 #include "protocol/data_component.h"
 #include "protocol/limits.h"
 #include "protocol/wire/data_component.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

@@ -14,6 +14,7 @@
 #include "common/testing/test_points.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

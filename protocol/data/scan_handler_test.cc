@@ -14,6 +14,7 @@
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/wire/convert_data_component.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -20,6 +20,7 @@
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {
@@ -58,8 +59,9 @@ class HostileHttp2Test : public ::testing::Test {
   }
   static std::string CallAndReset(uint64_t i) {
     const auto stream = static_cast<uint32_t>(2 * i + 1);
-    return Concat(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders("/deut.wire.DataComponent/Data")),
-                  Http2Frame(FrameType::kResetStream, 0, stream, std::string(4, '\x08')));
+    return Concat(
+        Http2Frame(FrameType::kHeaders, kEndHeaders, stream, CallHeaders("/deuteronomy.v1.DataComponent/Data")),
+        Http2Frame(FrameType::kResetStream, 0, stream, std::string(4, '\x08')));
   }
   // Whether the connection still answers a ping.
   bool AnswersPing() {
@@ -126,7 +128,7 @@ TEST_F(HostileHttp2Test, AClientMayCancelSomeCalls) {
 TEST_F(HostileHttp2Test, StreamsAreLimitedBeforeTheSettingsAreAcknowledged) {
   const uint64_t sent = SendUntilItEnds(4000, [](uint64_t i) {
     return Http2Frame(FrameType::kHeaders, kEndHeaders, static_cast<uint32_t>(2 * i + 1),
-                      CallHeaders("/deut.wire.DataComponent/Data"));
+                      CallHeaders("/deuteronomy.v1.DataComponent/Data"));
   });
   EXPECT_NE(sent, kNeverEnds);
 }
@@ -243,7 +245,9 @@ class ZeroWindowTest : public ::testing::Test {
     status_request_ = request.SerializeAsString();
   }
 
-  bool AskStatus(ZeroWindowPeer& peer) { return peer.Call("/deut.wire.TransactionService/GetStatus", status_request_); }
+  bool AskStatus(ZeroWindowPeer& peer) {
+    return peer.Call("/deuteronomy.v1.TransactionService/GetStatus", status_request_);
+  }
 
   std::atomic<size_t> ran_{0};
   testing::ScriptedTransactionService scripted_{RealRuntime()};

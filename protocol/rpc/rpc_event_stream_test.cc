@@ -13,6 +13,7 @@
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -15,6 +15,7 @@
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/testing/test_authority.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

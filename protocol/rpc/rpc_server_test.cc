@@ -20,6 +20,7 @@
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/wire/data_component.grpc.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {
@@ -201,7 +202,7 @@ class SilentClient {
 TEST_F(RpcServerBoundsTest, PeerThatIsGoneWithoutAWordLosesItsStreams) {
   wire::ApplyLogRequest open;
   open.mutable_open()->mutable_sender()->set_tc(1);
-  const SilentClient client(loopback_.address(), "/deut.wire.DataComponent/ApplyLog", open.SerializeAsString());
+  const SilentClient client(loopback_.address(), "/deuteronomy.v1.DataComponent/ApplyLog", open.SerializeAsString());
   ASSERT_TRUE(client.connected());
   ASSERT_TRUE(testing::Eventually([&] { return component_.apply_logs() == 1; }));
   // The stream ends after kKeepaliveMs + kKeepaliveTimeoutMs.

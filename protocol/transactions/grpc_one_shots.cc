@@ -11,6 +11,7 @@
 #include "protocol/rpc/rpc_status.h"
 #include "protocol/transactions/grpc_session.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

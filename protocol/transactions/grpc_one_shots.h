@@ -31,6 +31,7 @@
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/transactions/one_shot_channel.h"
 #include "protocol/transactions/one_shot_multiplexer.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {

@@ -6,6 +6,7 @@
 #include "common/base/concat.h"
 #include "protocol/limits.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

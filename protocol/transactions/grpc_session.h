@@ -12,6 +12,7 @@
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/rpc/rpc_stream.h"
 #include "protocol/transaction_service.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {

@@ -12,6 +12,7 @@
 #include "protocol/transactions/grpc_one_shots.h"
 #include "protocol/transactions/grpc_session.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {

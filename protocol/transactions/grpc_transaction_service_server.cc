@@ -16,6 +16,7 @@
 #include "protocol/transactions/session_handler.h"
 #include "protocol/transactions/stream_host.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {

@@ -12,6 +12,7 @@
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/testing/test_authority.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "protocol/rpc/rpc_status.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

@@ -15,6 +15,7 @@
 #include "protocol/transactions/peer_service.h"
 #include "protocol/transactions/stream_host.h"
 #include "protocol/transactions/wire_one_shot_messages.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

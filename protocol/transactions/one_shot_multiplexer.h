@@ -36,6 +36,7 @@
 #include "common/sync/batched_event.h"
 #include "common/sync/mutex.h"
 #include "protocol/one_shot_limits.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.pb.h"
 
 namespace deut {

@@ -11,6 +11,7 @@
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
 #include "protocol/wire/convert.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -24,6 +24,7 @@
 #include "protocol/transactions/one_shot_workers.h"
 #include "protocol/transactions/wire_one_shot_messages.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

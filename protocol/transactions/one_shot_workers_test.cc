@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "protocol/one_shot_limits.h"
 #include "protocol/transactions/one_shot_workers_fixture.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -9,6 +9,7 @@
 #include "protocol/limits.h"
 #include "protocol/rpc/rpc_status.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -24,6 +24,7 @@
 #include "protocol/transaction_service.h"
 #include "protocol/transactions/peer_service.h"
 #include "protocol/transactions/stream_host.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
 namespace deut {

@@ -25,6 +25,7 @@
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -18,6 +18,7 @@
 #include "common/sync/mutex.h"
 #include "protocol/transactions/one_shot_messages.h"
 #include "protocol/transactions/withheld_answers.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.pb.h"
 
 namespace deut {

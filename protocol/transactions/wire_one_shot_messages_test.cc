@@ -13,6 +13,7 @@
 #include "protocol/limits.h"
 #include "protocol/one_shot_limits.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "protocol/wire/convert.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -11,6 +11,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.pb.h"
 
 namespace deut {

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/wire/convert.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -18,6 +18,7 @@
 #include "common/runtime/runtime.h"
 #include "google/protobuf/repeated_field.h"
 #include "protocol/data_component.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/types.pb.h"
 
 namespace deut {

@@ -5,6 +5,7 @@
 #include "common/base/concat.h"
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -12,6 +12,7 @@
 #include "protocol/log_batch.h"
 #include "protocol/wire/convert.h"
 #include "protocol/wire/data_component.pb.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/limits.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

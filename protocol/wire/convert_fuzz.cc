@@ -9,6 +9,7 @@
 #include "protocol/limits.h"
 #include "protocol/wire/convert_data_component.h"
 #include "protocol/wire/convert_transaction_service.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

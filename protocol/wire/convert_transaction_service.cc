@@ -5,6 +5,7 @@
 #include "common/coding/fixed.h"
 #include "protocol/limits.h"
 #include "protocol/number.h"
+#include "protocol/wire/namespace.h"
 
 namespace deut {
 namespace {

@@ -10,6 +10,7 @@
 #include "google/protobuf/repeated_field.h"
 #include "protocol/transaction_service.h"
 #include "protocol/wire/convert.h"
+#include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.pb.h"
 
 namespace deut {

@@ -5,7 +5,7 @@ from hpack import call_headers
 from http2 import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame, grpc_message
 
 SLICE = True
-WHOLE = (PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, call_headers("/deut.wire.Nothing/Nothing")) +
+WHOLE = (PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, call_headers("/deuteronomy.v1.Nothing/Nothing")) +
          frame(DATA, END_STREAM, 1, grpc_message(b"nothing")))
 HELD = 200
 LEAST = {"halves": len(WHOLE)}

@@ -13,7 +13,7 @@ SLICE = True
 METHODS = {"tcd": [SERVICE + name for name in
                    "Session OneShots AskOutcome OpenTable CreateTable DropTable ListTables GetStatus DropCaches".split()],
            "dcd": [DATA_SERVICE + name for name in "Hello Data Scan ApplyLog Partition Checkpoint Tables Counters".split()]}
-UNKNOWN = ["", "/", "//", "no slash", "/deut.wire.Nothing/Nothing", SERVICE + "Nothing", "/" + "x" * 4000, "/\xe4\xff/\0"]
+UNKNOWN = ["", "/", "//", "no slash", "/deuteronomy.v1.Nothing/Nothing", SERVICE + "Nothing", "/" + "x" * 4000, "/\xe4\xff/\0"]
 RANDOM = 5
 
 

@@ -3,7 +3,7 @@
 from cases import streams_never_read
 
 SLICE = True
-PATHS = {"tcd": "/deut.wire.TransactionService/GetStatus", "dcd": "/deut.wire.DataComponent/Counters"}
+PATHS = {"tcd": "/deuteronomy.v1.TransactionService/GetStatus", "dcd": "/deuteronomy.v1.DataComponent/Counters"}
 CALLS = 1024
 LEAST = {"calls": CALLS * streams_never_read.CONNECTIONS}
 
