@@ -7,7 +7,7 @@
 
 #include "common/base/concat.h"
 #include "integration/bench/backend.h"
-#include "integration/cli/target.h"
+#include "integration/product/cli/target.h"
 #include "integration/ycsb/json.h"
 #include "protocol/limits.h"
 #include "protocol/record_batch.h"

@@ -12,10 +12,10 @@
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
-#include "integration/embedded/embedded.h"
 #include "integration/history/cycle_checker.h"
 #include "integration/history/history_text.h"
 #include "integration/history/timestamp_checker.h"
+#include "integration/product/embedded/embedded.h"
 
 namespace deut::history {
 namespace {

@@ -1,4 +1,4 @@
-// PoweredStore: one life of a whole store (TC, DC and client in this process, as in integration/embedded) on a disk
+// PoweredStore: one life of a whole store (TC, DC and client in this process, as in integration/product/embedded) on a disk
 // that may fail at any moment. A failure of the redo log, which ends the process of a tcd, is an event here: the
 // store answers with errors until it is destroyed.
 // Thread-safety: any thread may call client(), failure() and WaitFailed(). Ownership: storage and pages outlive the

@@ -20,7 +20,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
-#include "integration/embedded/embedded.h"
+#include "integration/product/embedded/embedded.h"
 #include "integration/ycsb/json.h"
 #include "integration/ycsb/key_chooser.h"
 #include "integration/ycsb/record.h"

@@ -18,7 +18,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
-#include "integration/embedded/embedded.h"
+#include "integration/product/embedded/embedded.h"
 #include "integration/ycsb/json.h"
 #include "tc/client/one_shot.h"
 

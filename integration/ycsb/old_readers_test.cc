@@ -8,7 +8,7 @@
 
 #include "common/base/status.h"
 #include "common/testing/temp_dir.h"
-#include "integration/embedded/embedded.h"
+#include "integration/product/embedded/embedded.h"
 #include "integration/ycsb/phase.h"
 #include "integration/ycsb/record.h"
 #include "integration/ycsb/workload.h"

@@ -203,7 +203,7 @@ class Targets:
                 self.program('integration/scans/old_reader_bench'), f'--dir={data}', f'--records={self.size(1_000_000, 10_000_000)}',
                 f'--rounds={self.size(2, 5)}'], 'an old reader')))
         worst = self.keep('old_reader_worst', json.loads(run([
-            self.program('integration/embedded/backlog_bench'), '--benchmark_format=json',
+            self.program('integration/product/embedded/backlog_bench'), '--benchmark_format=json',
             f'--benchmark_filter=updates:20000/age:(0|{self.size(15, 60)})/ranges:16'], 'the worst case')))
         return [old_reader_row(rounds), worst_case_row(worst['benchmarks'])]
 
@@ -287,7 +287,7 @@ class Daemons:
             process.wait()
 
     def deut(self, *words):
-        return subprocess.run([self.targets.program('integration/cli/deut'), f'--target={self.tc}', '--deadline=1s', '--table=usertable', *words], check=False, capture_output=True, text=True)
+        return subprocess.run([self.targets.program('integration/product/cli/deut'), f'--target={self.tc}', '--deadline=1s', '--table=usertable', *words], check=False, capture_output=True, text=True)
 
     def seconds_until_read(self):
         """Until it is known that a record (or, at first, the table) is not there."""

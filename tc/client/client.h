@@ -5,7 +5,7 @@
 //   deut::Status done = deut::RunTransaction(**client, {}, [&](deut::Transaction& t) { return t.Put(*table, "key", "value"); });
 //
 // The same class serves a store in another process (Connect) and one inside this process (FromService;
-// integration/embedded builds one). Read on in transaction.h (the promises of a transaction), retry.h (retries), and
+// integration/product/embedded builds one). Read on in transaction.h (the promises of a transaction), retry.h (retries), and
 // one_shot.h (transactions of a single message).
 // Thread-safety: all methods from any thread. One client per process and store is enough, because each of its open
 // transactions has a session of its own. Ownership: transactions end before their client is destroyed.

@@ -1,0 +1,72 @@
+// Embedded runs a TC and a DC inside this process. It is the same code as tcd and dcd, with direct calls in place of
+// gRPC.
+//
+//   deut::EmbeddedOptions options;
+//   options.data_dir = "/var/lib/app/store";
+//   auto store = deut::Embedded::Open(options);
+//   auto table = store.value()->client().CreateTable("accounts");
+//
+// The directory holds `tc` (the redo log) and `dc`. At most one process has it open at a time.
+// Thread-safety: client() and service() are as thread-safe as their classes; one thread calls everything else.
+// Ownership: sessions and transactions must end before the store. An Embedded may be a static object: its destructor
+// runs after main and keeps every committed transaction, buffered ones included. A transaction or a scanner may not
+// be static, because the exiting thread that would destroy it has already lost its thread-local objects.
+// Errors: Open returns the start errors of both components, which name the directory and the file.
+#ifndef INTEGRATION_PRODUCT_EMBEDDED_EMBEDDED_H_
+#define INTEGRATION_PRODUCT_EMBEDDED_EMBEDDED_H_
+
+#include <memory>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/server/data_component_server.h"
+#include "protocol/data/in_process_data_component.h"
+#include "tc/client/client.h"
+#include "tc/server/transaction_component.h"
+
+namespace deut {
+
+struct EmbeddedOptions {
+  std::string data_dir;
+  IoKind io = IoKind::kAuto;
+  ClientOptions client = {};
+  // Open sets the directories of `tc` and `dc` from data_dir.
+  tc::TransactionComponentOptions tc = {};
+  dc::DataComponentOptions dc = {};
+  // Limit on the time that Open takes: it covers recovery of the log and redo into the DC.
+  Duration open_timeout = seconds(600);
+};
+
+class Embedded {
+ public:
+  // Returns when the store serves. The second form uses a storage that the caller owns and that must outlive the
+  // store.
+  static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options);
+  static Result<std::unique_ptr<Embedded>> Open(const EmbeddedOptions& options, Runtime& runtime, Storage& storage);
+  ~Embedded();
+  Embedded(const Embedded&) = delete;
+  Embedded& operator=(const Embedded&) = delete;
+
+  Client& client() { return *client_; }
+  TransactionService& service() { return *tc_; }
+  // Ends the DC's incarnation and starts another, as killing and restarting a dcd does. Transactions continue.
+  Status RestartDc();
+
+  const std::string& io_name() const { return io_name_; }
+
+ private:
+  explicit Embedded(Runtime& runtime) : runtime_(runtime) {}
+
+  Runtime& runtime_;
+  std::string io_name_;
+  std::unique_ptr<Storage> owned_storage_;
+  std::unique_ptr<InProcessDataComponent> dc_;
+  std::unique_ptr<tc::TransactionComponent> tc_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace deut
+
+#endif  // INTEGRATION_PRODUCT_EMBEDDED_EMBEDDED_H_
