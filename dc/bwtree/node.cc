@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/base_page.h"
 
 namespace deut::dc {
 

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kUsed = 100 * kMiB;
 
-// A process whose memory the test sets. Of the bytes beyond kUsed, `kept` cannot be returned.
+// A process whose memory the test sets. It cannot return `kept` of the bytes beyond kUsed.
 class FreedMemoryReturnerTest : public ::testing::Test {
  protected:
   // Sets the bytes beyond kUsed, and returns whether freed memory is returned at the next check.

@@ -482,7 +482,7 @@ Result<Position> DataComponentServer::Checkpoint(const Sender& sender, Position 
     const Fencing::Admission admission(fencing_, sender);
     DEUT_RETURN_IF_ERROR(admission.status());
   }
-  const Result<Position> stable = checkpoints_.TakeUpTo(up_to);
+  Result<Position> stable = checkpoints_.TakeUpTo(up_to);
   DEUT_CHECK(!stable.ok() || *stable <= applied_.load());
   return stable;
 }

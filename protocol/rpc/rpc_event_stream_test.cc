@@ -53,9 +53,10 @@ class ReadingStream final : private RpcEventStream<wire::DataRequests, wire::Dat
     WriteLocked();
   }
   bool OnRead() override {
-    EXPECT_EQ(incoming_.items_size(), 1);
-    ++answered;
-    if (--answers_left_ != 0) return true;
+    EXPECT_GT(incoming_.items_size(), 0);  // the server sends answers that are ready at once in one message
+    answered += incoming_.items_size();
+    answers_left_ -= incoming_.items_size();
+    if (answers_left_ > 0) return true;
     MutexLock lock(mutex_);
     CancelLocked();
     return false;
@@ -114,7 +115,7 @@ TEST_F(RpcEventStreamTest, MessagesGoThereAndBackUntilTheClientCancels) {
 TEST_F(RpcEventStreamTest, TheEndOfAWriteInFlightIsWaitedForOnce) {
   for (int round = 1; round <= 20; ++round) {
     EXPECT_EQ(stream_.RunOnce(*stub_, "k", kEndless, 50), grpc::StatusCode::CANCELLED);
-    EXPECT_EQ(stream_.answered, 50);
+    EXPECT_GE(stream_.answered, 50);
     EXPECT_EQ(stream_.last_writes, 1);
   }
 }

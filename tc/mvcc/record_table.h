@@ -130,7 +130,7 @@ class RecordTable {
     return Find(hash, table, key);
   }
 
-  // Raises the entry's last_read to at least `timestamp` and returns the word of that moment (the reader looks at its head). A dead word means that
+  // Raises the entry's last_read to at least `timestamp`. Returns the word just before (the reader looks at its head). A dead word means that
   // the entry was removed: look up again.
   static HeadWord::Value RaiseLastRead(RecordEntry& entry, Timestamp timestamp);
 

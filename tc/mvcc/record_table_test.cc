@@ -58,11 +58,13 @@ class RecordTableTest : public ::testing::Test {
     transaction->DropReference(domain);  // the version keeps it
     HeadWord::Value seen = entry->word.Load();
     do {
-      if (seen.dead()) {
+      RecordVersion* const live = LiveHead(seen.head);
+      // A writer loses to a live version that is not earlier (R1).
+      if (seen.dead() || (live != nullptr && live->version() >= version->version())) {
         RecordVersion::Destroy(version, domain);
         return nullptr;
       }
-      version->older.store(LiveHead(seen.head));
+      version->older.store(live);
     } while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain));
     return version;
   }

@@ -215,7 +215,7 @@ Result<bool> OutcomeTable::AwaitCommit(Entry* entry, Deadline deadline, OutcomeA
   }
   const bool committed = state == Entry::kCommitted;
   if (committed) {
-    // Finish stores the LSN before the state, so whoever sees the state sees it.
+    // Finish stores the LSN before the state, so a thread that sees the state sees the LSN.
     DEUT_DCHECK(entry->commit_lsn.load(std::memory_order_relaxed) != 0);
     *answer = {.outcome = TransactionOutcome::kCommitted,
                .commit = {.timestamp = Timestamp(entry->timestamp),

@@ -79,8 +79,6 @@ std::optional<ReadPath::Found> ReadPath::Look(TableId table, std::string_view ke
                                      ? entry->word.Load()
                                      : RecordTable::RaiseLastRead(*entry, txn_.timestamp_);
     if (word.dead()) continue;
-    // R2: the raise precedes the look at the chain.
-    DEUT_DCHECK(txn_.snapshot() || word.last_read() >= txn_.timestamp_);
     DEUT_POINT("read.head_loaded");
     visible = FindVisible(word.head, view);
     // A transaction that has committed since the head was loaded may have written the key once more before it did.

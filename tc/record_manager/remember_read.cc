@@ -1,7 +1,5 @@
 #include "tc/record_manager/remember_read.h"
 
-#include "common/base/check.h"
-
 namespace deut::tc::remember_read {
 
 RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLookup& absence, uint64_t hash,
@@ -16,8 +14,7 @@ RecordEntry* RememberInSharedBucket(Engine& engine, const RecordTable::MissedLoo
       RecordEntry* const entry = records.FindOrCreateDeferred(hash, table, key, &made);
       DEUT_POINT("read.entry_made");
       // Raised before the collector gets the entry, so that it does not remove it at once.
-      const HeadWord::Value raised = RecordTable::RaiseLastRead(*entry, reader);
-      DEUT_DCHECK(raised.dead() || raised.last_read() >= reader);
+      RecordTable::RaiseLastRead(*entry, reader);
       if (made) engine.collector.Defer(entry);
       return entry;
     }

@@ -1,8 +1,8 @@
 // RedoLog: the transaction component's redo log: latch-free appends, ordered durability, recovery, reading back (rules D1-D5, S2, S10, X1,
 // X4; architecture section 5). After the log buffers of "High Performance Transactions in Deuteronomy", CIDR 2015, section 3.
 //
-// Positions:  first_lsn <= redo start <= durable <= tail (watermarks.h). An LSN is a byte position in the sequence of records; block headers and padding
-//   do not count. A record at `lsn` is durable once durable() > lsn. Durability advances by whole records, in order.
+// Positions:  first_lsn <= redo start <= durable <= tail (watermarks.h). An LSN is a byte position in the sequence of records;
+//   block headers and padding do not count. A record at `lsn` is durable once durable() > lsn. Durability advances by whole records, in order.
 // Appending reserves its place with one fetch-and-add, and copies the record there. It allocates nothing, locks nothing and makes no system call,
 //   except to wake a sleeping log thread. It waits in one case: the ring is full behind an unfinished append or a slow device.
 // Durability: one log thread writes complete records, with many blocks in flight. On the first failed write the log calls the failure callback
