@@ -401,7 +401,6 @@ Status RedoLog::TrimKeptForOutcomes(Deadline deadline) {
   return Status::Ok();
 }
 
-const Watermarks& RedoLog::watermarks() const { return parts_->writer.watermarks(); }
 
 RedoStart RedoLog::redo_start() const { return parts_->retention.redo_start(); }
 

@@ -154,8 +154,6 @@ class RedoLog {
   Lsn claimed() const;
   Lsn durable() const;
   Lsn first_lsn() const;  // LSN of the oldest record that can be read back
-  // The positions in their order. The link to a DC checks that DC's positions against them (DcWatermarks).
-  const Watermarks& watermarks() const;
   TcId tc() const;
   TcEpoch epoch() const;
   uint64_t nonce() const;

@@ -1,5 +1,5 @@
-// Watermarks, DcWatermarks: the positions that mark how far the redo log has come, and the order in which they stand.
-// Each advance is checked against its neighbours.
+// Watermarks: the positions that mark how far the redo log has come, and the order in which they stand. Each advance is
+// checked against its neighbours.
 //
 // Order of a log, by LSN:  first LSN <= redo start <= durable <= consumed <= tail.
 //   first LSN   where the oldest file begins (SegmentSet)
@@ -9,7 +9,8 @@
 //   tail        end of the appended records (LogRing)
 // Order of a DC, in commit-record order:  stable <= applied <= shipped, and shipped lies below durable.
 //   The TC ships only durable commits. So no DC has an update that a crash could take out of the log, not even one of
-//   a buffered commit.
+//   a buffered commit. The link keeps these positions, and checks them among themselves
+//   (tc/dc_link/acknowledged_positions.h, read_target.h).
 // Redo start and stable positions have no order as numbers: the log between a stable position and a redo start above
 // it holds only records that no DC needs. RedoStartTracker ensures that, and tc/verify checks it record by record.
 // Here each redo start is checked against the one before it: no DC's stable position goes back.
@@ -17,15 +18,12 @@
 // Restart of the TC: durable, consumed and tail begin at the end of the recovered log.
 // Failure of the log: durable stays for good. Consumed goes on to the tail, because the writer discards records.
 // Restart of a DC: applied and stable are those of its present incarnation, so they may fall (X3). Shipped never falls.
-// A log without a DC has no DcWatermarks. Its owner moves the redo start.
 //
 // Concurrency. Each position has one writer at a time, named at its method. A check, or a reader, that compares two
 // positions loads the smaller one first. The larger one had passed that place before, and has not fallen since. In the
-// other order both could advance between the two loads, and the smaller one would seem too high. Only the writer can
-// compare the positions of a DC over a restart of that DC.
+// other order both could advance between the two loads, and the smaller one would seem too high.
 // Cost: the advances of each block are checked in builds with assertions only, those of a redo start always.
-// A peer's answer is no invariant of this program: what a DC claims is answered with false, or refused before (X4, S2).
-// Thread-safety: as named; the accessors from any thread. Ownership: values; the log outlives its DcWatermarks.
+// Thread-safety: as named; the accessors from any thread. Ownership: values.
 #ifndef TC_REDO_LOG_WATERMARKS_H_
 #define TC_REDO_LOG_WATERMARKS_H_
 
@@ -75,34 +73,6 @@ class Watermarks {
   std::atomic<uint64_t> redo_start_;
   std::atomic<uint64_t> durable_;
   std::atomic<uint64_t> consumed_;
-};
-
-// The positions of one DC, as the TC knows them.
-class DcWatermarks {
- public:
-  explicit DcWatermarks(const Watermarks& log) : log_(log) {}
-  DcWatermarks(const DcWatermarks&) = delete;
-  DcWatermarks& operator=(const DcWatermarks&) = delete;
-
-  Position applied() const { return applied_.load(std::memory_order_seq_cst); }
-  Position stable() const { return stable_.load(std::memory_order_seq_cst); }
-
-  // --- One thread at a time: the owner holds a mutex, or has one thread.
-  Position shipped() const { return shipped_; }
-  // The TC is about to send everything up to `to`, which the DC may have applied from then on (X3). A lower position
-  // than before is a repetition.
-  void Ship(Position to);
-  // The present incarnation has acknowledged these positions. Lower ones than before are an older message. False: the
-  // DC claims more than it was sent, or more stable than applied; nothing has changed.
-  [[nodiscard]] bool Acknowledge(Position applied, Position stable);
-  // Another incarnation has said Hello, with these positions. REQUIRES: the answer was accepted (X4, S2).
-  void BeginIncarnation(Position applied, Position stable);
-
- private:
-  const Watermarks& log_;
-  alignas(64) std::atomic<Position> applied_{Position{}};
-  std::atomic<Position> stable_{Position{}};
-  Position shipped_;
 };
 
 }  // namespace deut::tc
