@@ -1,5 +1,7 @@
 #include "protocol/rpc/rpc_event_stream.h"
 
+#include "common/base/check.h"
+
 namespace deut {
 
 void RpcEventStreamBase::Stop() {
@@ -8,15 +10,15 @@ void RpcEventStreamBase::Stop() {
   if (context_ != nullptr) context_->TryCancel();
 }
 
-grpc::Status RpcEventStreamBase::Run(absl::FunctionRef<void(grpc::ClientContext* context)> prepare) {
-  grpc::ClientContext context;
+grpc::Status RpcEventStreamBase::Run(grpc::ClientContext* context,
+                                     absl::FunctionRef<void(grpc::ClientContext* context)> prepare) {
   {
     MutexLock lock(mutex_);
-    context_ = &context;
+    context_ = context;
     reading_ = writing_ = ended_ = false;
   }
-  if (stopping()) context.TryCancel();  // else Stop finds the context and cancels it
-  prepare(&context);
+  if (stopping()) context->TryCancel();  // else Stop finds the context and cancels it
+  prepare(context);
   over_.Reset();
   StartCall(&started_);
   over_.Wait(runtime_, kNoDeadline);
@@ -63,6 +65,7 @@ void RpcEventStreamBase::Written(bool ok) {
   if (ok && !ended_) return OnWrittenLocked();
   // If the failed write is the first sign of the stream's end, the pending read gives the next one.
   EndLocked();
+  DEUT_CHECK(writing_);  // this write was in flight until now
   writing_ = false;
   OnLastWriteLocked(ok);
   SignalIfOverLocked();

@@ -56,8 +56,9 @@ class RpcEventStreamBase {
   // REQUIRES: a stream runs.
   void CancelLocked() DEUT_REQUIRES(mutex_) { context_->TryCancel(); }
 
-  // Runs one stream from its opening to its end, on the calling thread.
-  grpc::Status Run(absl::FunctionRef<void(grpc::ClientContext* context)> prepare);
+  // Runs one stream from its opening to its end, on the calling thread. `context` is a new one. It holds the call, in whose memory gRPC's stream
+  // object lies, so it must outlive that object.
+  grpc::Status Run(grpc::ClientContext* context, absl::FunctionRef<void(grpc::ClientContext* context)> prepare);
   RpcEvent* WriteEvent() { return &written_; }
 
   Runtime& runtime_;
@@ -110,7 +111,8 @@ class RpcEventStream : public RpcEventStreamBase {
   // `prepare(context, queue)` is a stub's PrepareAsync method.
   template <typename Prepare>
   grpc::Status RunStream(Prepare prepare) {
-    grpc::Status end = Run([&](grpc::ClientContext* context) { stream_ = prepare(context, loop_.queue()); });
+    grpc::ClientContext context;
+    grpc::Status end = Run(&context, [&](grpc::ClientContext* made) { stream_ = prepare(made, loop_.queue()); });
     stream_.reset();
     return end;
   }
