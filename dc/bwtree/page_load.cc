@@ -80,6 +80,7 @@ Status PageLoad::ReadImage(SegmentStore& store) {
   auto decoded = DecodeBaseImage(buffer.part().payload);
   if (!decoded.ok()) return Named(decoded.status(), id, base);
   page = std::move(*decoded);
+  if (page->fence->sibling == id) return Named(DEUT_ERROR(kCorruption, "the page is its own right sibling"), id, base);
   table = buffer.part().header.table;
   if (buffer.part().header.level != page->level) {
     return Named(DEUT_ERROR(kCorruption, "the part says that the page is of another level"), id, base);

@@ -238,7 +238,7 @@ TEST(PageLoad, UpdatesOutsideOfThePageAreRefused) {
   }
 }
 
-TEST(PageLoad, BoundsThatAreNotThoseOfTheParentAreRefused) {
+TEST(PageLoad, BoundsThatAreNotThoseOfTheParentAndAPageThatIsItsOwnSiblingAreRefused) {
   StoredLeaf leaf;
   StoredTree& t = leaf.t;
   const PageLoad load = leaf.BeginAndRead();
@@ -253,10 +253,10 @@ TEST(PageLoad, BoundsThatAreNotThoseOfTheParentAreRefused) {
   const std::string higher = high + "x";
   const std::string lower = low.substr(0, low.size() - 1);
   const std::string inside = KeyOf(kNumber);
-  for (const BasePage::Bounds& bounds :
-       {BasePage::Bounds{low, higher, sibling}, BasePage::Bounds{low, inside, sibling},
-        BasePage::Bounds{low, {}, kNoPage}, BasePage::Bounds{lower, high, sibling},
-        BasePage::Bounds{inside, high, sibling}, BasePage::Bounds{{}, high, sibling}}) {
+  for (const BasePage::Bounds& bounds : {BasePage::Bounds{low, higher, sibling}, BasePage::Bounds{low, inside, sibling},
+                                         BasePage::Bounds{low, {}, kNoPage}, BasePage::Bounds{lower, high, sibling},
+                                         BasePage::Bounds{inside, high, sibling}, BasePage::Bounds{{}, high, sibling},
+                                         BasePage::Bounds{low, high, leaf.id}}) {
     const ImageParts parts = image_with(bounds);
     leaf.SetImage(parts);
     const Status status = t.Load(kNumber);

@@ -11,6 +11,7 @@
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/page_store/checkpoint_format.h"
+#include "dc/page_store/hex_name.h"
 
 namespace deut::dc {
 namespace {
@@ -65,6 +66,10 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
     CheckpointNumber number;
     bool temporary;
     if (!ParseAny(name, &number, &temporary)) continue;
+    if (number.value == kMaxHexName) {
+      return DEUT_ERROR(kCorruption, set->directory_, "/", name,
+                        ": a checkpoint cannot have a later number than this one; ", "nothing was changed");
+    }
     highest = std::max(highest, number);
     if (!temporary && opened.value == 0) {
       return DEUT_ERROR(kCorruption, set->directory_, "/", name,

@@ -162,6 +162,20 @@ TEST_F(CheckpointSetTest, AWholeCheckpointOfAnotherDcOrNumberMakesOpenRefuse) {
   EXPECT_EQ(Open(2)->next(), CheckpointNumber(4));
 }
 
+TEST_F(CheckpointSetTest, AFileWithTheHighestNumberMakesOpenRefuse) {
+  {
+    auto set = Open(0);
+    ASSERT_TRUE(Checkpoint(*set).ok());
+  }
+  Touch("checkpoint-ffffffffffff.tmp");
+  const Status status = CheckpointSet::Open(*storage_, "/dc", DcId(0xDC), CheckpointNumber(1)).status();
+  EXPECT_EQ(status.code(), ErrorCode::kCorruption);
+  EXPECT_NE(status.message().find("/dc/checkpoint-ffffffffffff.tmp"), std::string::npos) << status.ToString();
+  EXPECT_TRUE(*storage_->Exists("/dc/checkpoint-ffffffffffff.tmp"));
+  ASSERT_TRUE(storage_->Remove("/dc/checkpoint-ffffffffffff.tmp").ok());
+  EXPECT_EQ(Open(1)->next(), CheckpointNumber(2));
+}
+
 TEST_F(CheckpointSetTest, AnUnfinishedOneUsesItsNumberUp) {
   Touch("checkpoint-000000000009.tmp");
   EXPECT_EQ(Open(0)->next(), CheckpointNumber(10));

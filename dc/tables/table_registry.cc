@@ -116,7 +116,7 @@ void TableRegistry::RestoreDropped(TableId first, TableId last) {
 void TableRegistry::Publish(std::unique_ptr<const Snapshot> next) {
   // Find searches the live tables by their ids.
   const auto out_of_order = [](const Table* a, const Table* b) { return a->id >= b->id; };
-  DEUT_CHECK(std::ranges::adjacent_find(next->live, out_of_order) == next->live.end());
+  DEUT_DCHECK(std::ranges::adjacent_find(next->live, out_of_order) == next->live.end());
   const Snapshot* old = snapshot_.exchange(next.release(), std::memory_order_acq_rel);
   environment_.domain.RetireObject(const_cast<Snapshot*>(old));
 }

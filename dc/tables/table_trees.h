@@ -72,7 +72,8 @@ class TableTrees {
   ReclamationDomain domain_;
   TableRegistry registry_;
   // The last sum of TreeBytes, and until when it is valid.
-  std::atomic<uint64_t> tree_bytes_{0};
+  // Not on the line of the members above, which every operation loads.
+  alignas(64) std::atomic<uint64_t> tree_bytes_{0};
   std::atomic<int64_t> tree_bytes_until_{0};
 };
 

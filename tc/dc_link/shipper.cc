@@ -168,6 +168,7 @@ void Shipper::AppendLowWater(MonotonicTime now) {
 
 Status Shipper::MoveRedoStart(DcId dc, MonotonicTime now) {
   DEUT_RETURN_IF_ERROR(CheckLog(redo_start_.Begin(now)));
+  if (!redo_start_.tracker().begun()) return Status::Ok();
   // Loaded in this order: only this thread meets another incarnation, so both belong to one, and only rise.
   const Position stable = gate_.stable();
   DEUT_CHECK(stable <= gate_.applied());
