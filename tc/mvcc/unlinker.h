@@ -86,10 +86,11 @@ class Unlinker {
   RecordTable& records_;
   UnappliedCommits& commits_;
   EntryRemover& entries_;
-  std::atomic<uint64_t> collected_through_{0};
+  // Every range of a scan loads it, so the members below, which each collected commit changes, are on another line.
+  alignas(64) std::atomic<uint64_t> collected_through_{0};
 
   // Used by the collector's thread only.
-  std::vector<TransactionRecord*> aborted_;
+  alignas(64) std::vector<TransactionRecord*> aborted_;
   Lsn last_collected_;
   PostingBook dead_postings_;  // postings of collected transactions that are still linked
 };

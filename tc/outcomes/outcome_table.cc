@@ -276,8 +276,9 @@ Result<OutcomeAnswer> OutcomeTable::Ask(const TransactionName& name, Timestamp n
       const bool known =
           state == Entry::kAnswered || bucket.horizon.load(std::memory_order_seq_cst) <= name.not_before.value;
       answer.outcome = known ? TransactionOutcome::kNotCommitted : TransactionOutcome::kTooOld;
-      if (known && fence->state.compare_exchange_strong(state, Entry::kAnswered, std::memory_order_seq_cst) &&
-          state == Entry::kFence) {
+      // Only a fence becomes an answer. A void entry may have been evicted without raising the fence horizon.
+      if (known && state == Entry::kFence &&
+          fence->state.compare_exchange_strong(state, Entry::kAnswered, std::memory_order_seq_cst)) {
         fenced_.fetch_add(1, std::memory_order_relaxed);
       }
     }
