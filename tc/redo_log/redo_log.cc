@@ -401,7 +401,6 @@ Status RedoLog::TrimKeptForOutcomes(Deadline deadline) {
   return Status::Ok();
 }
 
-
 RedoStart RedoLog::redo_start() const { return parts_->retention.redo_start(); }
 
 std::unique_ptr<LogReader> RedoLog::NewReader(Lsn from) { return parts_->readers.NewReader(from); }
