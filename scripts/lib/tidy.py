@@ -5,7 +5,7 @@ Usage: tidy.py [--record] [--also=FLAG...] FILE...
 --also=FLAG is a flag of the compiler that depends on this machine: a folder of headers.
 
 A key is a hash of the file, of the header of the same name, of the configuration and of clang-tidy's version. It leaves other headers out: otherwise a
-change of one header that everybody includes would cost half an hour. What a header itself does wrong is found in the source or the test of its name.
+change of one header that everybody includes would cost half an hour. The source or the test of the same name finds the mistakes of a header.
 """
 
 import concurrent.futures
