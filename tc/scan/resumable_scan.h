@@ -137,7 +137,7 @@ struct ResumableScan {
   std::unique_ptr<DataRequest> first_request;
   RecordBatch spare;     // empty; the buffer of an answer that was copied, for the next one
   BulkScanState bulk;    // used from the second batch on
-  ScanAheadShare share;  // of what is granted to the bulk scan ahead of need
+  ScanAheadShare share;  // its part of the budget for batches that are granted ahead of need
 
  private:
   bool IsSameScan(const Operation& scan, uint32_t sequence) const {
