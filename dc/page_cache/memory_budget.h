@@ -29,7 +29,8 @@ class MemoryBudget {
 
   uint64_t used() const { return used_(); }
   // Both are false without a limit.
-  bool IsExceeded() const { return !unlimited() && used_() > limit_; }
+  // `pending`: those of the used bytes that are retired. They become free without the evictor.
+  bool IsExceededWithout(uint64_t pending) const { return !unlimited() && used_() > limit_ + pending; }
   bool IsOverHighMark() const { return !unlimited() && used_() > high_mark_; }
   // REQUIRES: a limit.
   bool IsOverLowMark() const { return used_() > low_mark_; }

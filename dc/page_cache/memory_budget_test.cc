@@ -15,7 +15,7 @@ TEST(MemoryBudgetTest, EachLevelBeginsAboveItsShareOfTheLimit) {
   EXPECT_EQ(budget.apply_limit(), 1500u);
   const auto levels = [&](uint64_t bytes) {
     used = bytes;
-    return (budget.IsOverLowMark() ? 1 : 0) + (budget.IsOverHighMark() ? 1 : 0) + (budget.IsExceeded() ? 1 : 0);
+    return (budget.IsOverLowMark() ? 1 : 0) + (budget.IsOverHighMark() ? 1 : 0) + (budget.IsExceededWithout(0) ? 1 : 0);
   };
   EXPECT_EQ(levels(1300), 0);
   EXPECT_EQ(levels(1301), 1);
@@ -26,11 +26,17 @@ TEST(MemoryBudgetTest, EachLevelBeginsAboveItsShareOfTheLimit) {
   EXPECT_EQ(budget.used(), 1601u);
 }
 
+TEST(MemoryBudgetTest, RetiredMemoryDoesNotExceedTheLimit) {
+  const MemoryBudget budget([] { return 1700; }, 1600);
+  EXPECT_TRUE(budget.IsExceededWithout(99));
+  EXPECT_FALSE(budget.IsExceededWithout(100));
+}
+
 TEST(MemoryBudgetTest, WithoutALimitNothingIsTooMuch) {
   const MemoryBudget budget([] { return UINT64_MAX; }, 0);
   EXPECT_TRUE(budget.unlimited());
   EXPECT_FALSE(budget.IsOverHighMark());
-  EXPECT_FALSE(budget.IsExceeded());
+  EXPECT_FALSE(budget.IsExceededWithout(0));
 }
 
 }  // namespace

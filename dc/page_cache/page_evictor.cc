@@ -178,7 +178,12 @@ void PageEvictor::Run() {
     // A round starts where the last one ended. The first one may only clear marks, so up to three are run.
     uint64_t evicted = 0;
     for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round();
-    waiters_.ReportAttempt(/*freed=*/evicted != 0, budget_.IsExceeded());
+    // Retired memory counts as used until the last guard that may see it ends. A guard never waits for memory, so the
+    // memory becomes free however little can be evicted, and threads that wait for it wait for something that comes.
+    // Without this, all pages are evicted while a thread inside its guard has no processor, and then each attempt that
+    // finds nothing left to evict admits more data.
+    const bool comes_free = !budget_.IsExceededWithout(trees_.domain.pending_bytes());
+    waiters_.ReportAttempt(/*freed=*/evicted != 0 || comes_free, /*exceeded=*/!comes_free);
     if (evicted == 0) runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
   }
   waiters_.Wake();

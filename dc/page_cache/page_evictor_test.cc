@@ -13,6 +13,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
+#include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_state.h"
@@ -382,6 +383,38 @@ TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedSomeThreadsProceedAfterEachAttempt
   for (int i = 0; i < 1000; ++i) evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
   EXPECT_GE(evictor_->rounds() - rounds, 3 * (1000 / 64 - 2));
   SayUsed(0);
+}
+
+// A thread is stopped inside its guard, so no evicted page is freed. Memory comes free when the thread goes on.
+TEST_F(PageEvictorTest, WhileRetiredMemoryExceedsTheBudgetThreadsWaitForIt) {
+  t_.FillSettled(400);
+  ClearUsedMarks();
+  const std::vector<PageId> leaves = t_.Pages(0);
+  Start();
+  std::atomic<bool> let_go{false};
+  std::unique_ptr<Thread> waits;
+  {
+    const ReclamationDomain::Guard guard(t_.domain());
+    SwapOut(leaves.size());  // nothing more can be evicted
+    const uint64_t pending = t_.domain().pending_bytes();
+    ASSERT_GT(pending, 1000u);
+    SayUsed(kBudget + pending / 2);
+    const auto attempts = [&] {  // three attempts that begin now, of three rounds each
+      const uint64_t rounds = evictor_->rounds();
+      return Until([&] { return evictor_->rounds() >= rounds + 12; });
+    };
+    ASSERT_TRUE(attempts());
+    EXPECT_FALSE(evictor_->exhausted());
+    waits = RealRuntime().StartThread("waits", [&] {
+      evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+      EXPECT_TRUE(let_go.load());
+    });
+    ASSERT_TRUE(attempts());
+    EXPECT_FALSE(evictor_->exhausted());
+    let_go.store(true);
+  }
+  SayUsed(0);
+  waits->Join();
 }
 
 TEST_F(PageEvictorTest, AFullDiskExhaustsMemoryUntilThereIsSpace) {
