@@ -112,6 +112,7 @@ class Contender:
 
     def __init__(self, name, options, folder):
         engine, arguments, start_servers = CONTENDERS[name]
+        engines = options.builds.get(name, options.engines)
         self.name = name
         self.folder = os.path.join(folder, name)
         self.servers = []
@@ -120,11 +121,11 @@ class Contender:
         self.log = open(os.path.join(folder, name + '.log'), 'a')
         target, inside = '', []
         if start_servers is not None:
-            self.servers, target = start_servers(options, self.folder, self.log)
+            self.servers, target = start_servers(options, engines, self.folder, self.log)
             inside = options.network.inside('client')
             if engine == 'deut':
                 arguments = arguments + options.network.flags()
-        command = [*inside, os.path.join(options.engines, engine + '_engine'), f'--dir={self.folder}',
+        command = [*inside, os.path.join(engines, engine + '_engine'), f'--dir={self.folder}',
                    f'--cache={options.cache}', f'--value_bytes={options.value_bytes}', f'--target={target}'] + arguments
         self.engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.facts = self.answer()
@@ -329,6 +330,18 @@ def words(known):
     return parse
 
 
+def builds(text):
+    """NAME=FOLDER,...: other builds of this project, each with bazel-bin's places of the engine and the daemons."""
+    named = {}
+    for word in text.split(','):
+        name, _, folder = word.partition('=')
+        engines = os.path.join(folder, 'integration', 'bench')
+        if not name or name in CONTENDERS or not os.path.exists(os.path.join(engines, 'deut_engine')):
+            raise argparse.ArgumentTypeError(f'{word!r} is not NAME=FOLDER with a new name and FOLDER/integration/bench/deut_engine')
+        named[name] = engines
+    return named
+
+
 def over_sockets(name):
     return CONTENDERS[name][2] is not None
 
@@ -338,6 +351,7 @@ def options_of(arguments):
     parser.add_argument('--engines', required=True, help='folder of the engines')
     parser.add_argument('--have', type=lambda text: text.split(','), required=True, help='engines that are built')
     parser.add_argument('--contenders', type=words(CONTENDERS))
+    parser.add_argument('--builds', type=builds, default={})
     parser.add_argument('--workloads', type=words(WORKLOADS), default=list(WORKLOADS))
     parser.add_argument('--threads', type=lambda text: [int(n) for n in text.split(',')])
     parser.add_argument('--records', type=int)
@@ -365,6 +379,10 @@ def options_of(arguments):
     options.sockets = options.sockets or options.over is not None
     options.over = options.over or 'unix'
     options.network = bench_network.Network(options.over)
+    for name in options.builds:
+        CONTENDERS[name] = CONTENDERS['ours-sockets' if options.sockets else 'ours']
+    if options.builds:
+        options.contenders = (options.contenders or ['ours-sockets' if options.sockets else 'ours']) + list(options.builds)
     there = [name for name, (engine, _, _) in CONTENDERS.items() if engine in options.have]
     options.contenders = options.contenders or [name for name in there if over_sockets(name) == options.sockets]
     # Those that are measured together are of one kind, by whose threads the workloads go.

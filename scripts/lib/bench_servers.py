@@ -55,14 +55,14 @@ def answers(path):
             return False
 
 
-def ours(options, folder, log):
+def ours(options, engines, folder, log):
     """dcd and tcd. The engine waits until they serve."""
     network = options.network
     if network.kind == 'unix':
         dc, tc = (f'unix:{os.path.abspath(folder)}/{name}.socket' for name in ('dc', 'tc'))
     else:
         dc, tc = (f'{network.host(name)}:{network.port()}' for name in ('dc', 'tc'))
-    bin_folder = os.path.dirname(os.path.dirname(options.engines))
+    bin_folder = os.path.dirname(os.path.dirname(engines))
     dcd = start([*network.inside('dc'), os.path.join(bin_folder, 'dc', 'dcd'), f'--listen={dc}', f'--data_dir={folder}/dc',
                  f'--dc_memory={options.cache - options.cache // 4}', *network.flags()], log)
     tcd = start([*network.inside('tc'), os.path.join(bin_folder, 'tc', 'tcd'), f'--listen={tc}', f'--dc={dc}', f'--data_dir={folder}/tc',
@@ -70,7 +70,7 @@ def ours(options, folder, log):
     return [dcd, tcd], tc
 
 
-def redis(options, folder, log):
+def redis(options, _, folder, log):
     network = options.network
     path = os.path.join(folder, 'socket')
     host, port = network.host('tc'), network.port()
@@ -82,7 +82,7 @@ def redis(options, folder, log):
     return [server], path if unix else f'{host}:{port}'
 
 
-def postgres(options, folder, log):
+def postgres(options, _, folder, log):
     network = options.network
     as_user = []
     if os.getuid() == 0:  # it refuses to run as root
