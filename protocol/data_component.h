@@ -1,5 +1,6 @@
-// DataComponent: the only interface between a transaction component (TC) and a data component (DC); architecture
-// section 6. It has three implementations, which a TC cannot tell apart:
+// DataComponent: the only interface between a transaction component (TC) and a data component (DC). Its
+// calls are described here, their order and repetition in protocol/README.md. It has three implementations, which a TC
+// cannot tell apart:
 // - the DC itself (dc/server),
 // - a gRPC client of a DC in another process (grpc_data_component.h),
 // - a wrapper that gives an in-process DC several incarnations (in_process_data_component.h).

@@ -1,5 +1,5 @@
 // A real dcd in a process of its own, and transaction components that this process simulates: tests of the protocol
-// between the two (X5, architecture section 6). No server runs in this process, because a server would poll the
+// between the two (X5; protocol/README.md). No server runs in this process, because a server would poll the
 // connections of its clients, too.
 #include "protocol/data_component.h"
 

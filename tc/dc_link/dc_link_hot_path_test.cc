@@ -1,4 +1,4 @@
-// Reads through an open gate allocate nothing of their own (architecture section 10).
+// Reads through an open gate allocate nothing of their own ("hot path" in common/GLOSSARY.md).
 #include <atomic>
 #include <cstdlib>
 #include <memory>

@@ -1,5 +1,5 @@
 // RedoLog: the transaction component's redo log: latch-free appends, ordered durability, recovery, reading back (rules D1-D5, S2, S10, X1,
-// X4; architecture section 5). After the log buffers of "High Performance Transactions in Deuteronomy", CIDR 2015, section 3.
+// X4; tc/redo_log/README.md). After the log buffers of "High Performance Transactions in Deuteronomy", CIDR 2015, section 3.
 //
 // Positions:  first_lsn <= redo start <= durable <= tail (watermarks.h). An LSN is a byte position in the sequence of records;
 //   block headers and padding do not count. A record at `lsn` is durable once durable() > lsn. Durability advances by whole records, in order.

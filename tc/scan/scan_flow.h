@@ -1,5 +1,5 @@
-// ScanFlow: how far ahead of its reader a bulk scan of the DC is granted (architecture, section 6: flow control of
-// scans).
+// ScanFlow: how far ahead of its reader a bulk scan of the DC is granted (S4; "Long scans" in
+// tc/README.md).
 //
 // The window is the number of bytes that may be granted and not yet taken. It has to hold what the reader takes
 //   during one round trip. If it is smaller the reader waits for each batch; a larger one is of no use.

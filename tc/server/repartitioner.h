@@ -1,5 +1,5 @@
 // Repartitioner: adapts every table's logical ranges to its size and updates (paper, sections 2.3.2 and 5.5;
-// architecture section 3).
+// rule P; "Logical ranges" in tc/README.md).
 //
 // One thread. Every period it measures each range (range_loads.h), plans splits and merges (range_plan.h), chooses
 //   where to cut (range_cuts.h), and changes the ranges that differ (tc/mvcc/range_partition.h).

@@ -1,5 +1,5 @@
-// TransactionComponent: a whole TC: redo log, concurrency control, dc link, ranges, sessions (architecture section 1;
-// rule X4 for its start).
+// TransactionComponent: a whole TC: redo log, concurrency control, dc link, ranges, sessions (tc/README.md; rule
+// X4 for its start).
 //
 // States: starting -> serving -> stopped, or -> refused (a final error: fenced, the wrong DC, ...). Open recovers the
 //   log and returns. A thread then waits until the DC has applied the content of the log (X4), loads the catalogue,
