@@ -34,7 +34,8 @@
 
 namespace deut {
 
-// It is raised when messages change meaning. Peers with different numbers refuse each other with VERSION_MISMATCH.
+// It is raised when messages change meaning. Peers with different numbers refuse each other with VERSION_MISMATCH. The
+// "v1" in the package of the messages is another number: protocol/docs/versions.md ("The wire") has both.
 constexpr uint32_t kProtocolVersion = 2;
 
 // Hello refuses larger epochs: a DC that obeyed an epoch near overflow could never obey another TC. No TC starts this

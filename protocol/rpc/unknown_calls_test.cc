@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "grpc/support/time.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -13,6 +14,7 @@
 #include "protocol/rpc/rpc_event.h"
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/rpc/rpc_server.h"
+#include "protocol/rpc/rpc_status.h"
 
 namespace deut {
 namespace {
@@ -64,6 +66,15 @@ TEST_F(UnknownCallsTest, TheAnswerNamesTheMethod) {
     EXPECT_EQ(answer.error_code(), grpc::StatusCode::UNIMPLEMENTED);
     EXPECT_EQ(answer.error_message(), "this server has no method \"/no.Service/Method\"");
   }
+}
+
+// The package of the messages was deut.wire before it was deuteronomy.v1. Its callers never come to compare
+// kProtocolVersion.
+TEST_F(UnknownCallsTest, ACallOfAnEarlierPackageIsAVersionMismatch) {
+  grpc::GenericStub stub(peer_->NewChannel(RpcTraffic::kShort));
+  const Status status = FromRpcStatus(Call(stub, "/deut.wire.DataComponent/Hello", 1)[0], "the server");
+  EXPECT_EQ(status, ErrorCode::kVersionMismatch);
+  EXPECT_EQ(status.message(), "the server: this server has no method \"/deut.wire.DataComponent/Hello\"");
 }
 
 TEST_F(UnknownCallsTest, TheAnswerShowsTheBeginningOfALongName) {
