@@ -1,21 +1,17 @@
 #include "common/base/transaction_id.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/base/concat.h"
+
 namespace deut {
-namespace {
-
-constexpr std::string_view kDigits = "0123456789abcdef";
-
-}  // namespace
 
 std::string TransactionIdText(const TransactionId& id) {
-  std::string text;
-  for (const uint64_t word : {id.high, id.low}) {
-    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[(word >> shift) & 15];
-  }
-  return text;
+  return Concat(absl::Hex(id.high, absl::kZeroPad16), absl::Hex(id.low, absl::kZeroPad16));
 }
 
 bool ParseTransactionId(std::string_view text, TransactionId* id) {
+  // (absl::HexStringToBytes takes upper case, too, and reports no wrong digit.)
+  constexpr std::string_view kDigits = "0123456789abcdef";
   if (text.size() != 32) return false;
   *id = TransactionId{};
   for (size_t i = 0; i < text.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/version.h"
 #include "common/config/units.h"
@@ -54,12 +55,6 @@ std::string Named(std::string_view where, std::string_view name) {
   return where == "--" ? Concat("--", name) : Concat("\"", name, "\"");
 }
 std::string_view Place(std::string_view where) { return where == "--" ? "" : where; }
-
-std::string Join(const std::vector<std::string>& items) {
-  std::string joined;
-  for (const std::string& item : items) ConcatTo(&joined, joined.empty() ? "" : ",", item);
-  return joined;
-}
 
 }  // namespace
 
@@ -115,7 +110,7 @@ void FlagSet::Add(std::string name, Duration* field, std::string help) {
 }
 
 void FlagSet::Add(std::string name, std::vector<std::string>* field, std::string help) {
-  AddFlag(std::move(name), "TEXT,...", Join(*field), std::move(help), [field](std::string_view text) {
+  AddFlag(std::move(name), "TEXT,...", absl::StrJoin(*field, ","), std::move(help), [field](std::string_view text) {
     field->clear();
     for (size_t at = 0; !text.empty() && at <= text.size();) {
       const size_t comma = std::min(text.find(',', at), text.size());
