@@ -2,6 +2,7 @@
 // Status).
 // A failed check prints file, line and condition and ends the process, because its state can no longer be proven
 // right.
+// The Abseil that scripts/setup builds (20220623) has no absl/log/check.h yet.
 #ifndef COMMON_BASE_CHECK_H_
 #define COMMON_BASE_CHECK_H_
 

@@ -1,5 +1,6 @@
-// Concat: makes one string of pieces (strings, numbers, absl::Hex and others), by absl::StrCat's rules. In the
-// libraries that this project links, absl::StrCat does not accept std::string_view.
+// Concat: makes one string of pieces (strings, numbers, absl::Hex and others), by absl::StrCat's rules. Debian
+// configures Abseil with a string_view of its own (ABSL_OPTION_USE_STD_STRING_VIEW is 0), so absl::StrCat does not
+// accept std::string_view.
 // Thread-safety: pure functions.
 #ifndef COMMON_BASE_CONCAT_H_
 #define COMMON_BASE_CONCAT_H_

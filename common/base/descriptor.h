@@ -1,4 +1,5 @@
-// Descriptor: owns a file descriptor of the operating system and closes it.
+// Descriptor: owns a file descriptor of the operating system and closes it. None of the given
+// libraries (Abseil, protobuf, gRPC) has such a class.
 // Thread-safety: none. Ownership: the only owner; movable.
 #ifndef COMMON_BASE_DESCRIPTOR_H_
 #define COMMON_BASE_DESCRIPTOR_H_

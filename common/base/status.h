@@ -2,6 +2,9 @@
 // the conflict. Result<T>: a Status that is not OK, or a value.
 // Thread-safety: values; distinct objects may be used from distinct threads. OK costs one null pointer and no
 // allocation.
+// Why not absl::Status: its codes are gRPC's, and none of them says FENCED, POSITION_GAP or WRONG_INCARNATION, on which
+// callers act. The conflict and the pause would be payloads: bytes that the aborted transaction serializes, and that
+// its caller parses again. Aborts are frequent under contention.
 #ifndef COMMON_BASE_STATUS_H_
 #define COMMON_BASE_STATUS_H_
 

@@ -1,5 +1,7 @@
 // CRC-32C (Castagnoli, reflected polynomial 0x82F63B78, as in RFC 3720), by the processor's instruction.
 // Thread-safety: pure functions. It detects every error burst up to 32 bits; it does not protect against malice.
+// The Abseil that scripts/setup builds (20220623) has no absl/crc yet, and zlib's crc32 is of another polynomial. A
+// later Abseil's absl::ExtendCrc32c computes the same values, which crc32c_test compares with those of RFC 3720.
 #ifndef COMMON_CODING_CRC32C_H_
 #define COMMON_CODING_CRC32C_H_
 

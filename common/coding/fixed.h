@@ -1,5 +1,6 @@
 // Little-endian numbers of fixed width at any address: the layout of every number on disk and on the wire.
 // Thread-safety: pure functions. The caller has checked that the bytes are there.
+// Abseil has this only in absl/base/internal, which others may not include.
 #ifndef COMMON_CODING_FIXED_H_
 #define COMMON_CODING_FIXED_H_
 

@@ -1,6 +1,8 @@
 // SipHash-2-4 of Aumasson and Bernstein: a keyed hash of 64 bits, with a key of 128 bits. Nobody without the key can
 // compute the hash of new bytes. So a correct hash shows that a holder of the key hashed exactly these bytes at some
 // time. It does not exclude a copy of them in another place.
+// Why no library: values of absl::Hash differ between processes, so they cannot be stored, and its seed is no secret.
+// OpenSSL's SipHash (EVP_MAC) needs a context on the heap, and this folder links no OpenSSL.
 // Thread-safety: pure functions.
 #ifndef COMMON_CODING_SIPHASH_H_
 #define COMMON_CODING_SIPHASH_H_

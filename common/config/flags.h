@@ -14,6 +14,9 @@
 // The command line overrides the file, and the file overrides the defaults, which are the fields' values when added.
 // Errors: INVALID_ARGUMENT naming flag (file and line), value and the expected form; for an unknown name also the
 //   nearest known one. NOT_FOUND if there is no --config file. After an error some fields may have been set.
+// Why not absl::flags: an Abseil flag is a global variable, so all parts of a process share one set of flags.
+// absl::ParseCommandLine ends the process at an error; here main() decides the exit status, and tests read the message.
+// Abseil's flags have no bounds and no amounts of bytes, and its file of flags is not read through Storage.
 // Thread-safety: none. Ownership: the fields outlive the FlagSet.
 #ifndef COMMON_CONFIG_FLAGS_H_
 #define COMMON_CONFIG_FLAGS_H_

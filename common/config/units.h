@@ -1,4 +1,6 @@
 // Amounts as people write them: bytes ("512MiB", "4096"), durations ("30s", "250us").
+// Why not absl::ParseDuration: it also accepts fractions, negative and infinite durations, and shows 90s as "1m30s".
+// Amounts of bytes have the same form, and share the code.
 // Thread-safety: pure functions. Errors: INVALID_ARGUMENT naming the text and the forms that are accepted.
 #ifndef COMMON_CONFIG_UNITS_H_
 #define COMMON_CONFIG_UNITS_H_

@@ -2,6 +2,7 @@
 // condition begins, one a minute while it lasts, and one when it has ended. A condition that flaps leaves at most one
 // pair of lines every `pause`; the next first line then counts the episodes that were not logged.
 // Begin and End report the present state and may be called at any rate; they make the text only when a line is due.
+// Time is the Runtime's, so that a simulated runtime decides which lines are due. No given library does that.
 // Thread-safety: any thread; calls are short and cold (a mutex).
 #ifndef COMMON_OBSERVE_EPISODE_LOG_H_
 #define COMMON_OBSERVE_EPISODE_LOG_H_

@@ -3,6 +3,7 @@
 // Error: a percentile is never below the true one, and exceeds it by less than 1/64 of it. Count, sum, mean, min and
 // max are exact.
 // Unit: the recorder's; ToMicrosJson takes nanoseconds.
+// None of the given libraries (Abseil, protobuf, gRPC) offers a histogram.
 // Thread-safety: one thread records (or merges into it), at a cost of a few plain instructions. Meanwhile any thread
 // may read or merge from it; it sees some recent state, whose parts may differ by a few records. Each thread has its
 // own histogram and they are merged.

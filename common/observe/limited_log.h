@@ -1,5 +1,6 @@
 // LimitedLog: at most kMaxLinesPerPeriod lines within kPeriod, for warnings that others can cause at any rate. The first line
 // after a pause reports the number of lines left out.
+// Time is the Runtime's, so that a simulated runtime decides which lines are due. No given library does that.
 // Thread-safety: any thread (a mutex; cold).
 #ifndef COMMON_OBSERVE_LIMITED_LOG_H_
 #define COMMON_OBSERVE_LIMITED_LOG_H_

@@ -28,6 +28,7 @@ void WriteToStderr(LogLevel level, std::string_view text) {
 
 bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7F; }
 
+// (absl::CEscape would also escape quotation marks, which most messages have.)
 std::string Escape(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

@@ -5,6 +5,7 @@
 // The code that handles an error logs it, once. Not for hot paths.
 // Pieces are concatenated as by Concat; line breaks and other control characters in them are escaped.
 // Thread-safety: all functions from any thread; lines do not mix. The only global is the sink.
+// The Abseil that scripts/setup builds (20220623) has no absl/log yet. Time and text are formatted by Abseil.
 #ifndef COMMON_OBSERVE_LOG_H_
 #define COMMON_OBSERVE_LOG_H_
 

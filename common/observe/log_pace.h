@@ -1,4 +1,6 @@
 // LogPace: at most one line of a kind in each interval, for messages that a peer can cause at any rate.
+// The caller passes the Runtime's time, so that a simulated runtime decides which lines are due. No given library does
+// that. Unlike LimitedLog it needs no Runtime when it is made, so it may be a static object.
 // Thread-safety: all methods from any thread.
 #ifndef COMMON_OBSERVE_LOG_PACE_H_
 #define COMMON_OBSERVE_LOG_PACE_H_

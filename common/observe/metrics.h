@@ -1,6 +1,7 @@
 // Metrics: the named numbers that a process publishes about itself. Counters only go up; gauges are set, or computed
 // when read.
 // Names are lower_case with dots, and end in a unit where there is one: "tc.commit.durable", "dc.cache_bytes".
+// None of the given libraries (Abseil, protobuf, gRPC) offers metrics.
 // Thread-safety: Counter and Gauge from any thread, see counter.h.
 //   Metrics: all methods from any thread. Registering and snapshots take a mutex, so get the references once, at
 //   start.

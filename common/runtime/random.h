@@ -1,6 +1,9 @@
 // Random: a fast pseudo-random generator (xoshiro256**, Blackman and Vigna 2018). Not for secrets.
 // Thread-safety: none; every thread has its own, seeded by Runtime::RandomSeed() or, in tests, by a printed seed.
 // It meets UniformRandomBitGenerator, so it serves std::shuffle and the distributions.
+// Why no library: a printed seed must repeat a run in every build. absl::BitGen mixes new entropy into every seed, and
+// the results of the standard's distributions differ between libraries. The state has 32 bytes (std::mt19937_64:
+// 2,504).
 #ifndef COMMON_RUNTIME_RANDOM_H_
 #define COMMON_RUNTIME_RANDOM_H_
 

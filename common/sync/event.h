@@ -1,6 +1,7 @@
 // Event: a one-shot signal that one or several threads wait for; Reset arms it again.
 // States: 0 unset, 1 unset with waiters, 2 set. Signal (exchange to 2, release) wakes; Wait (acquire) returns once it
 // sees 2.
+// Why not absl::Notification: it blocks in the kernel by itself, and a simulated runtime could not decide who waits.
 // Thread-safety: any thread may call Signal, Wait and IsSet; for Reset see there.
 // Lifetime: the signaller may still be inside Wake when a waiter has returned. The futex wake touches only the
 // address, so a waiter may destroy the event at once. A stray wake-up on reused memory is a spurious return

@@ -5,6 +5,7 @@
 //   waiter.
 // Thread-safety: all methods from any thread; not recursive, not fair. Clang's thread-safety analysis knows these
 //   classes: mark what a mutex guards with DEUT_GUARDED_BY, methods with DEUT_REQUIRES and DEUT_EXCLUDES.
+// Why not absl::Mutex: it blocks in the kernel by itself, and a simulated runtime could not decide who waits.
 // Lifetime: the runtime outlives them. The thread that unlocked a mutex last may destroy it.
 #ifndef COMMON_SYNC_MUTEX_H_
 #define COMMON_SYNC_MUTEX_H_

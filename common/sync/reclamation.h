@@ -1,7 +1,8 @@
 // ReclamationDomain: epoch-based reclamation of memory, decentralised. A thread that unlinks an object from a
 // latch-free structure retires it here. The domain frees it when every thread that might still hold a pointer to it
 // has left its guard.
-// (The idea: Fraser, "Practical lock-freedom", 2004; decentralised for Bw-trees by Wang et al., SIGMOD 2018.)
+// (The idea: Fraser, "Practical lock-freedom", 2004; decentralised for Bw-trees by Wang et al., SIGMOD 2018.
+// None of the given libraries, Abseil, protobuf and gRPC, reclaims memory in such a way.)
 //
 // States. A global epoch E starts at 1 and is only ever raised, by read-modify-write. Each registered thread owns a
 //   slot: 0 = outside a guard, else an epoch not later than E. Retired objects lie in batches: open (its thread

@@ -11,6 +11,7 @@
 // - If the earlier update is sent again, it loses to the later one, or to the flat timestamp that the later one's
 //   tombstone has left (X1, X2).
 // A run contains no low-water record (X1) and no creation or drop of a table (T1).
+// Its hash table lies on the stack; a map of Abseil would allocate for every run.
 // Thread-safety: all methods may be called from any thread. Ownership: none.
 #ifndef DC_RECORD_OPS_SUPERSEDED_UPDATES_H_
 #define DC_RECORD_OPS_SUPERSEDED_UPDATES_H_

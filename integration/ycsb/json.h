@@ -1,4 +1,5 @@
-// JSON in the form that the benchmarks write.
+// JSON in the form that the benchmarks write. (protobuf's JSON needs a message type for each report, or a Struct, whose
+// members have no order.)
 // Thread-safety: none.
 #ifndef INTEGRATION_YCSB_JSON_H_
 #define INTEGRATION_YCSB_JSON_H_

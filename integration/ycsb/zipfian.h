@@ -4,6 +4,7 @@
 // that approximates the sum. A draw costs one power.
 // `n` may grow. Grow extends the normalising sum, in constant time for any step. Beyond the first terms it uses the
 // Euler-Maclaurin formula, whose error is far below that of the method.
+// absl::zipf_distribution wants an exponent above 1, and YCSB's is 0.99; nor can its n grow.
 // Thread-safety: none; each worker has its own.
 #ifndef INTEGRATION_YCSB_ZIPFIAN_H_
 #define INTEGRATION_YCSB_ZIPFIAN_H_

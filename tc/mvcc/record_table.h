@@ -1,5 +1,5 @@
 // RecordTable: the latch-free hash table of record entries: per record the last read time and the chain of versions the DC may not
-// hold yet (paper, sections 2.4 and 3.2).
+// hold yet (paper, sections 2.4 and 3.2). The maps of Abseil need a lock, and move their elements when they grow.
 //
 // States of an entry: live -> dead (sealed) -> unlinked -> retired. At most one live entry per key: insertion is a compare-and-swap on the bucket's
 //   head after the inserter has walked the whole chain, and nothing is inserted elsewhere.

@@ -21,6 +21,7 @@
 //   client's open transactions abort when they commit.
 // Bounds: max_outcomes entries of about kEntryBytes, and as many as the log keeps. Fences leave at the first cut after `window`, or by eviction.
 // Progress: publishing is wait-free except for a compare-and-swap per new entry in the same slot. An asker waits for a commit that is being appended.
+// Why no map of Abseil: it needs a lock, and knows no eviction that other threads can follow.
 // Thread-safety: any thread; Recover before all other calls. Ownership: runtime and domain outlive it.
 #ifndef TC_OUTCOMES_OUTCOME_TABLE_H_
 #define TC_OUTCOMES_OUTCOME_TABLE_H_
