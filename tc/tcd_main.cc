@@ -12,6 +12,7 @@
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/rpc/service_options.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "tc/server/one_shot_workers.h"
 #include "tc/server/tc_flags.h"
 #include "tc/server/transaction_component.h"
 
@@ -66,7 +67,8 @@ Status Serve(Options& options, DaemonContext& context) {
   RpcServiceOptions service_options = context.service_options();
   service_options.max_streams = static_cast<size_t>(options.max_streams);
   service_options.idle_session = options.idle_session;
-  GrpcTransactionServiceServer service(context.runtime(), *component, service_options, context.access());
+  GrpcTransactionServiceServer service(context.runtime(), *component, NewOneShotWorkers, service_options,
+                                       context.access());
   DEUT_RETURN_IF_ERROR(context.Serve(
       {service.service()}, [&](Deadline deadline) { return component->WaitServing(deadline); }, peer->name(),
       [&] { component->BeginStop(); }));

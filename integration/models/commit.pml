@@ -152,7 +152,7 @@ end:
   :: atomic { step[me] == STORED -> committed[me] = 1; step[me] = COMMITTED }  // code: tc/txn/transaction_record.h TransactionRecord::FinishCommit
 #endif
   :: atomic { step[me] == COMMITTED -> bound[me] = 0; step[me] = WAITING }  // code: tc/record_manager/commit_path.cc CommitPath::Finish
-  // code: tc/record_manager/commit_path.cc CommitPath::WaitAcknowledged; tc/redo_log/blocking_durability_wait.h BlockingDurabilityWait::Wait; protocol/transactions/one_shot_workers.cc OneShotWorkers::AcknowledgeLocked; protocol/transactions/withheld_answers.cc WithheldAnswers::Release
+  // code: tc/record_manager/commit_path.cc CommitPath::WaitAcknowledged; tc/redo_log/blocking_durability_wait.h BlockingDurabilityWait::Wait; tc/server/one_shot_workers.cc OneShotWorkers::AcknowledgeLocked; protocol/transactions/withheld_answers.cc WithheldAnswers::Release
   :: atomic { step[me] == WAITING &&
 #if !defined(OMIT_D1_wait_own)
               place[me] <= durable &&

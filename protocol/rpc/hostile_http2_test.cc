@@ -20,6 +20,7 @@
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "protocol/transactions/thread_per_one_shot.h"
 #include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
@@ -251,7 +252,7 @@ class ZeroWindowTest : public ::testing::Test {
 
   std::atomic<size_t> ran_{0};
   testing::ScriptedTransactionService scripted_{RealRuntime()};
-  GrpcTransactionServiceServer service_{RealRuntime(), scripted_, kOptions};
+  GrpcTransactionServiceServer service_{RealRuntime(), scripted_, testing::NewThreadPerOneShot, kOptions};
   testing::Loopback loopback_{{service_.service()}};
   std::string status_request_;
 };

@@ -18,6 +18,7 @@
 #include "protocol/testing/scripted_data_component.h"
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "protocol/transactions/thread_per_one_shot.h"
 
 namespace deut {
 namespace {
@@ -30,7 +31,8 @@ class GrpcOneShotsTest : public ::testing::Test {
   Deadline Soon() { return runtime_.Now() + seconds(20); }
   // REQUIRES: the server has been stopped.
   void Restart(const RpcServiceOptions& options = {}) {
-    service_ = std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_, options);
+    service_ =
+        std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_, testing::NewThreadPerOneShot, options);
     loopback_.Restart({service_->service()});
   }
   // Runs one operation as a transaction.
@@ -49,7 +51,7 @@ class GrpcOneShotsTest : public ::testing::Test {
   BlockingHookRuntime runtime_{RealRuntime()};  // of the service
   testing::ScriptedTransactionService scripted_{runtime_};
   std::unique_ptr<GrpcTransactionServiceServer> service_ =
-      std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_);
+      std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_, testing::NewThreadPerOneShot);
   testing::Loopback loopback_{{service_->service()}};
   RpcEventThread events_{runtime_};
   GrpcOneShots channel_{runtime_, loopback_.Peer(), events_};

@@ -15,6 +15,7 @@
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/transactions/grpc_transaction_service.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "protocol/transactions/thread_per_one_shot.h"
 
 namespace deut {
 namespace {
@@ -56,7 +57,7 @@ class GrpcSessionTest : public ::testing::Test {
   }
   // REQUIRES: the server has been stopped.
   void Restart() {
-    service_ = std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_);
+    service_ = std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_, testing::NewThreadPerOneShot);
     loopback_.Restart({service_->service()});
   }
   void Begin() { ASSERT_TRUE(session_->Begin({}, Soon()).ok()); }
@@ -71,7 +72,7 @@ class GrpcSessionTest : public ::testing::Test {
   Status answer_;
   testing::ScriptedTransactionService scripted_{runtime_};
   std::unique_ptr<GrpcTransactionServiceServer> service_ =
-      std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_);
+      std::make_unique<GrpcTransactionServiceServer>(runtime_, scripted_, testing::NewThreadPerOneShot);
   testing::Loopback loopback_{{service_->service()}};
   GrpcTransactionService client_{runtime_, loopback_.Peer(), GrpcTransactionServiceOptions{.connections = 2}};
   std::unique_ptr<TransactionSession> session_;

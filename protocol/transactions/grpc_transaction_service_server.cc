@@ -12,6 +12,7 @@
 #include "protocol/rpc/rpc_unary_call.h"
 #include "protocol/rpc/stream_watchdog.h"
 #include "protocol/transactions/one_shot_handler.h"
+#include "protocol/transactions/one_shot_scheduler.h"
 #include "protocol/transactions/peer_service.h"
 #include "protocol/transactions/session_handler.h"
 #include "protocol/transactions/stream_host.h"
@@ -24,10 +25,11 @@ namespace deut {
 class GrpcTransactionServiceServer::Service final : public wire::TransactionService::AsyncService,
                                                     public ExecutedService {
  public:
-  Service(Runtime& runtime, TransactionService& service, const RpcServiceOptions& options,
-          std::shared_ptr<const AccessControl> access)
+  Service(Runtime& runtime, TransactionService& service, OneShotSchedulerFactory one_shots,
+          const RpcServiceOptions& options, std::shared_ptr<const AccessControl> access)
       : runtime_(runtime),
         services_(service, std::move(access)),
+        one_shots_(std::move(one_shots)),
         watchdog_(runtime, options.stuck_peer),
         idle_(runtime, options.idle_session),
         streams_(runtime, options.open_streams()),
@@ -39,7 +41,8 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
                              .writes = watchdog_,
                              .idle = idle_,
                              .streams = streams_,
-                             .services = services_});
+                             .services = services_,
+                             .one_shots = one_shots_});
     request_session_ = [this](auto* context, auto* stream, void* tag) {
       grpc::ServerCompletionQueue* const queue = host_->executor.queue();
       RequestSession(context, stream, queue, queue, tag);
@@ -154,6 +157,7 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 
   Runtime& runtime_;
   PeerServices services_;
+  const OneShotSchedulerFactory one_shots_;
   StreamWatchdog watchdog_;
   StreamWatchdog idle_;
   StreamQuota streams_;
@@ -170,9 +174,10 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 };
 
 GrpcTransactionServiceServer::GrpcTransactionServiceServer(Runtime& runtime, TransactionService& service,
+                                                           OneShotSchedulerFactory one_shots,
                                                            const RpcServiceOptions& options,
                                                            std::shared_ptr<const AccessControl> access)
-    : service_(std::make_unique<Service>(runtime, service, options, std::move(access))) {}
+    : service_(std::make_unique<Service>(runtime, service, std::move(one_shots), options, std::move(access))) {}
 
 GrpcTransactionServiceServer::~GrpcTransactionServiceServer() = default;
 

@@ -12,6 +12,7 @@
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/testing/test_authority.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "protocol/transactions/thread_per_one_shot.h"
 #include "protocol/wire/namespace.h"
 #include "protocol/wire/transaction_service.grpc.pb.h"
 
@@ -34,7 +35,7 @@ class GrpcTransactionServiceTest : public ::testing::Test {
   std::string stuck_in_, refused_;
   Event stuck_;
   testing::ScriptedTransactionService scripted_{runtime_};
-  GrpcTransactionServiceServer service_{runtime_, scripted_};
+  GrpcTransactionServiceServer service_{runtime_, scripted_, testing::NewThreadPerOneShot};
   testing::Loopback loopback_{{service_.service()}};
   GrpcTransactionService client_{runtime_, loopback_.Peer(), GrpcTransactionServiceOptions()};
 };
@@ -161,7 +162,7 @@ TEST(GrpcTransactionServiceTlsTest, AllowListBindsClientsToo) {
   Runtime& runtime = RealRuntime();
   testing::TestAuthority authority("ca");
   testing::ScriptedTransactionService scripted(runtime);
-  GrpcTransactionServiceServer service(runtime, scripted);
+  GrpcTransactionServiceServer service(runtime, scripted, testing::NewThreadPerOneShot);
   testing::Loopback loopback({service.service()}, authority.Identity("tc", {}, {"app"}));
   GrpcTransactionService good(runtime, loopback.Peer(authority.Identity("app", {}, {"tc"})), {});
   auto session = good.NewSession(runtime.Now() + seconds(20));

@@ -1,7 +1,5 @@
 #include "protocol/transactions/one_shot_handler.h"
 
-#include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "protocol/rpc/rpc_status.h"
@@ -18,16 +16,14 @@ void OneShotHandler::OnAccepted() {
   RequestNextCall(host_, request_);
   if (const Status entered = host_.streams.Enter(context(), &quota_slot_); !entered.ok()) return End(entered);
   service_ = host_.services.For(context());
-  const OneShotWorkers::Options options{.max_running =
-                                            static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
   messages_.emplace(host_.runtime, static_cast<WireOneShotMessages::Stream*>(this));
-  workers_.emplace(host_.runtime, service_->get(), static_cast<OneShotWorkers::Threads&>(*this), options, *messages_);
-  workers_->Start();
+  scheduler_ = host_.one_shots(host_.runtime, service_->get(), *this, *messages_);
+  scheduler_->Start();
 }
 
 void OneShotHandler::OnRead(bool ok) {
   idle_watch_.Stop();
-  if (!ok) return workers_->ReadDone(false);
+  if (!ok) return scheduler_->ReadDone(false);
   message_->Swap(&incoming());
   Retain();
   const bool at_work = quota_slot_.BeginWork([this] { executor().Post([this] { Work(); }); });
@@ -35,7 +31,7 @@ void OneShotHandler::OnRead(bool ok) {
 }
 
 void OneShotHandler::Work() {
-  workers_->ReadDone(true);
+  scheduler_->ReadDone(true);
   quota_slot_.EndWork();
   Release();
 }
@@ -54,12 +50,13 @@ OneShotHandler::Posted OneShotHandler::Post(std::function<void()> work) {
 }
 
 bool OneShotHandler::EndIfIdle() {
-  return workers_->EndIfIdle(DEUT_ERROR(kUnavailable, "the stream of one-shot transactions has asked for nothing for ",
-                                        duration_cast<seconds>(host_.idle.limit()).count(),
-                                        " s (--idle_session_timeout) and was ended; a new one can be opened"));
+  return scheduler_->EndIfIdle(DEUT_ERROR(kUnavailable,
+                                          "the stream of one-shot transactions has asked for nothing for ",
+                                          duration_cast<seconds>(host_.idle.limit()).count(),
+                                          " s (--idle_session_timeout) and was ended; a new one can be opened"));
 }
 
-void OneShotHandler::OnWritten(bool ok) { workers_->WriteDone(ok); }
+void OneShotHandler::OnWritten(bool ok) { scheduler_->WriteDone(ok); }
 
 void OneShotHandler::StartRead(wire::OneShotCalls* message) {
   message_ = message;
@@ -68,7 +65,7 @@ void OneShotHandler::StartRead(wire::OneShotCalls* message) {
 }
 
 void OneShotHandler::StartWrite(const wire::OneShotAnswers& message) {
-  if (!Write(message, /*wait=*/false)) workers_->WriteDone(false);
+  if (!Write(message, /*wait=*/false)) scheduler_->WriteDone(false);
 }
 
 void OneShotHandler::End(const Status& reason) { RpcCall::End(ToRpcStatus(reason)); }

@@ -1,5 +1,5 @@
 // OneShotHandler: one stream of one-shot transactions on the server. It joins the stream (rpc_call.h) with its messages
-// (wire_one_shot_messages.h) and its workers (one_shot_workers.h). Thread-safety and ownership: rpc_call.h; `host` and
+// (wire_one_shot_messages.h) and its scheduler (one_shot_scheduler.h). Thread-safety and ownership: rpc_call.h; `host` and
 // `request` outlive it.
 #ifndef PROTOCOL_TRANSACTIONS_ONE_SHOT_HANDLER_H_
 #define PROTOCOL_TRANSACTIONS_ONE_SHOT_HANDLER_H_
@@ -11,7 +11,7 @@
 #include "protocol/connections/stream_quota.h"
 #include "protocol/rpc/rpc_call.h"
 #include "protocol/rpc/stream_watchdog.h"
-#include "protocol/transactions/one_shot_workers.h"
+#include "protocol/transactions/one_shot_scheduler.h"
 #include "protocol/transactions/peer_service.h"
 #include "protocol/transactions/stream_host.h"
 #include "protocol/transactions/wire_one_shot_messages.h"
@@ -22,7 +22,7 @@ namespace deut {
 
 class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotCalls>,
                              private WireOneShotMessages::Stream,
-                             private OneShotWorkers::Threads {
+                             private OneShotScheduler::Threads {
  public:
   // Asks gRPC for the next stream of this kind, with `request(context, stream, tag)`.
   using Request =
@@ -42,7 +42,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   void OnRead(bool ok) override;
   void OnWritten(bool ok) override;
 
-  // Passes a message to the workers, on the thread that read it or on a posted one. The stream counts as at work meanwhile.
+  // Passes a message to the scheduler, on the thread that read it or on a posted one. The stream counts as at work meanwhile.
   void Work();
   // Called by the watchdog.
   bool EndIfIdle();
@@ -60,7 +60,7 @@ class OneShotHandler final : public RpcCall<wire::OneShotAnswers, wire::OneShotC
   StreamQuota::Slot quota_slot_;
   std::unique_ptr<PeerService> service_;
   std::optional<WireOneShotMessages> messages_;
-  std::optional<OneShotWorkers> workers_;
+  std::unique_ptr<OneShotScheduler> scheduler_;
   wire::OneShotCalls* message_ = nullptr;  // the message that the pending read fills
   StreamWatchdog::Watch idle_watch_;       // the last member: its destructor waits for a running call of EndIfIdle
 };

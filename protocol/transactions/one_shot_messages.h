@@ -1,11 +1,11 @@
 // The messages of one stream of one-shot transactions, as the threads that run their calls see them
-// (one_shot_workers.h). Those threads know neither the format of messages nor the connection.
+// (one_shot_scheduler.h). Those threads know neither the format of messages nor the connection.
 //
 // OneShotBatch: the calls of one message. UnpublishedAnswers: the answers of one thread, which no other thread sees yet.
 // OneShotMessages: both directions of the stream. At most one read and one write are in flight.
 // Path of an answer: added by the thread that ran its call; published; ready, or first withheld until the log is durable
 // up to its commit (D1); written.
-// Lock: `mutex` guards the messages, and the state of the workers, too. StartRead and StartWrite release it during their
+// Lock: `mutex` guards the messages, and the state of the scheduler, too. StartRead and StartWrite release it during their
 // call to the connection.
 // Thread-safety: a method that does not require the lock may be called by any thread; UnpublishedAnswers belong to their
 // thread, except in Publish. Ownership: OneShotMessages own the batches.

@@ -24,6 +24,7 @@
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/transactions/grpc_transaction_service_server.h"
+#include "protocol/transactions/thread_per_one_shot.h"
 #include "protocol/wire/convert_transaction_service.h"
 #include "protocol/wire/namespace.h"
 
@@ -92,7 +93,8 @@ class SessionHandlerTest : public ::testing::Test {
 
   Runtime& runtime_ = RealRuntime();
   testing::ScriptedTransactionService scripted_{runtime_};
-  GrpcTransactionServiceServer service_{runtime_, scripted_, {.stuck_peer = milliseconds(300)}};
+  GrpcTransactionServiceServer service_{
+      runtime_, scripted_, testing::NewThreadPerOneShot, {.stuck_peer = milliseconds(300)}};
   testing::Loopback loopback_{{service_.service()}};
   std::unique_ptr<wire::TransactionService::Stub> stub_;
   std::unique_ptr<grpc::ClientContext> context_;
@@ -291,7 +293,8 @@ TEST_F(SessionHandlerTest, ClientThatDoesNotReadIsCutOff) {
 TEST(IdleSessionsTest, ASessionThatAsksForNothingIsEndedAndSaysSo) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedTransactionService scripted(runtime);
-  GrpcTransactionServiceServer service(runtime, scripted, {.idle_session = milliseconds(200)});
+  GrpcTransactionServiceServer service(runtime, scripted, testing::NewThreadPerOneShot,
+                                       {.idle_session = milliseconds(200)});
   testing::Loopback loopback({service.service()});
   const auto stub = wire::TransactionService::NewStub(loopback.Peer()->NewChannel(RpcTraffic::kShort));
   grpc::ClientContext context;
@@ -318,7 +321,8 @@ TEST(IdleSessionsTest, ASessionThatAsksForNothingIsEndedAndSaysSo) {
 TEST(IdleSessionsTest, AnIdleSessionWhosePeerHangsUpIsEndedByOne) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedTransactionService scripted(runtime);
-  GrpcTransactionServiceServer service(runtime, scripted, {.idle_session = milliseconds(200)});
+  GrpcTransactionServiceServer service(runtime, scripted, testing::NewThreadPerOneShot,
+                                       {.idle_session = milliseconds(200)});
   testing::Loopback loopback({service.service()});
   const auto stub = wire::TransactionService::NewStub(loopback.Peer()->NewChannel(RpcTraffic::kShort));
   Event found, go, finished;
@@ -361,7 +365,8 @@ TEST(IdleSessionsTest, ASessionAtWorkIsNotIdle) {
     if (call == "begin") runtime.SleepUntil(runtime.Now() + milliseconds(500));
     return Status::Ok();
   };
-  GrpcTransactionServiceServer service(RealRuntime(), scripted, {.idle_session = milliseconds(100)});
+  GrpcTransactionServiceServer service(RealRuntime(), scripted, testing::NewThreadPerOneShot,
+                                       {.idle_session = milliseconds(100)});
   testing::Loopback loopback({service.service()});
   const auto stub = wire::TransactionService::NewStub(loopback.Peer()->NewChannel(RpcTraffic::kShort));
   grpc::ClientContext context;
@@ -391,7 +396,7 @@ TEST(IdleSessionsTest, WaitingSessionsOfOneAddressKeepNoOtherOut) {
     }
     return Status::Ok();
   };
-  GrpcTransactionServiceServer service(RealRuntime(), scripted, {.threads = 8});
+  GrpcTransactionServiceServer service(RealRuntime(), scripted, testing::NewThreadPerOneShot, {.threads = 8});
   RpcServerOptions options;
   options.max_threads = 8;
   auto server = RpcServer::Start(RealRuntime(), options, {service.service()});
@@ -439,7 +444,7 @@ TEST(IdleSessionsTest, IdleSessionsOfOneAddressKeepNoOtherOut) {
   Runtime& runtime = RealRuntime();
   testing::ScriptedTransactionService scripted(runtime);
   constexpr size_t kLimit = 768;
-  GrpcTransactionServiceServer service(runtime, scripted, {.streams_per_peer = kLimit});
+  GrpcTransactionServiceServer service(runtime, scripted, testing::NewThreadPerOneShot, {.streams_per_peer = kLimit});
   testing::Loopback loopback({service.service()});
   loopback.server().SetServing(true);
   wire::SessionRequests open;

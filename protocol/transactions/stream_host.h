@@ -7,6 +7,7 @@
 #include "protocol/connections/stream_quota.h"
 #include "protocol/rpc/rpc_executor.h"
 #include "protocol/rpc/stream_watchdog.h"
+#include "protocol/transactions/one_shot_scheduler.h"
 #include "protocol/transactions/peer_service.h"
 
 namespace deut {
@@ -18,6 +19,7 @@ struct StreamHost {
   StreamWatchdog& idle;    // sessions, and streams of one-shots, that ask for nothing
   StreamQuota& streams;
   PeerServices& services;
+  const OneShotSchedulerFactory& one_shots;
 };
 
 }  // namespace deut

@@ -29,11 +29,11 @@ class WireOneShotMessages final : public OneShotMessages {
   class Stream {
    public:
     virtual ~Stream() = default;
-    // Starts a read; OneShotWorkers::ReadDone follows, from another event.
+    // Starts a read; OneShotScheduler::ReadDone follows, from another event.
     virtual void StartRead(wire::OneShotCalls* message) = 0;
-    // Starts a write; OneShotWorkers::WriteDone follows. The message can be reused at once.
+    // Starts a write; OneShotScheduler::WriteDone follows. The message can be reused at once.
     virtual void StartWrite(const wire::OneShotAnswers& message) = 0;
-    // As OneShotMessages::End. Nothing follows except the end of a read (OneShotWorkers::EndIfIdle), and workers and
+    // As OneShotMessages::End. Nothing follows except the end of a read (OneShotScheduler::EndIfIdle), and scheduler and
     // messages may be destroyed afterwards.
     virtual void End(const Status& reason) = 0;
   };

@@ -20,6 +20,7 @@
 #include "tc/client/fake_transaction_service.h"
 #include "tc/client/one_shot.h"
 #include "tc/client/retry.h"
+#include "tc/server/one_shot_workers.h"
 
 namespace deut {
 namespace {
@@ -35,7 +36,7 @@ using testing::TempDirPath;
 class Served {
  public:
   explicit Served(const std::string& target, const RpcServiceOptions& with = {})
-      : handler_(RealRuntime(), service_, with) {
+      : handler_(RealRuntime(), service_, NewOneShotWorkers, with) {
     RpcServerOptions options{.listen = Address::Parse("--listen", target).value(), .tls = nullptr};
     server_ = RpcServer::Start(RealRuntime(), options, {handler_.service()}).value();
   }

@@ -1,6 +1,6 @@
 // Many transactions on one stream. None waits for another, all are answered, and a peer that breaks the protocol or
 // hangs up ends the stream.
-#include "protocol/transactions/one_shot_workers.h"
+#include "tc/server/one_shot_workers.h"
 
 #include <atomic>
 #include <memory>
@@ -13,8 +13,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/one_shot_limits.h"
-#include "protocol/transactions/one_shot_workers_fixture.h"
 #include "protocol/wire/namespace.h"
+#include "tc/server/one_shot_workers_fixture.h"
 
 namespace deut {
 namespace {

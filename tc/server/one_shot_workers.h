@@ -1,6 +1,6 @@
 // OneShotWorkers: the threads that run the calls of one stream of one-shot transactions on the server. They read messages,
-// run their calls, and write answers, by way of OneShotMessages (one_shot_messages.h). So this class depends neither on
-// gRPC nor on the format of messages. Each thread has a session of its own.
+// run their calls, and write answers, by way of OneShotMessages (protocol/transactions/one_shot_messages.h). So this class
+// depends neither on gRPC nor on the format of messages. Each thread has a session of its own.
 //
 // While nothing waits, one thread does all of it. It reads a message, runs its calls one after another, and writes
 // their answers as one message. A call that is about to block (on a BlockingHookRuntime) first brings another thread in its
@@ -43,13 +43,10 @@
 //   has examined together are held back. While many bytes are withheld, no thread reads or adds more.
 // End: OneShotMessages::End is called once, when the stream is over, nothing is being read or written, and no thread is inside. EndIfIdle calls it
 //   while a read is in flight, which then ends without a message.
-// Thread-safety: ReadDone, WriteDone and EndIfIdle from any thread. The lock of the messages guards all state. Ownership: borrows everything; no
-//   thread or operation is left when OneShotMessages::End is called, except the read of EndIfIdle.
-#ifndef PROTOCOL_TRANSACTIONS_ONE_SHOT_WORKERS_H_
-#define PROTOCOL_TRANSACTIONS_ONE_SHOT_WORKERS_H_
+// Thread-safety and ownership: protocol/transactions/one_shot_scheduler.h. The lock of the messages guards all state.
+#ifndef TC_SERVER_ONE_SHOT_WORKERS_H_
+#define TC_SERVER_ONE_SHOT_WORKERS_H_
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -59,28 +56,13 @@
 #include "common/sync/mutex.h"
 #include "protocol/transaction_service.h"
 #include "protocol/transactions/one_shot_messages.h"
-#include "protocol/transactions/one_shot_queue.h"
+#include "protocol/transactions/one_shot_scheduler.h"
+#include "tc/server/one_shot_queue.h"
 
 namespace deut {
 
-class OneShotWorkers {
+class OneShotWorkers final : public OneShotScheduler {
  public:
-  // The source of the threads.
-  class Threads {
-   public:
-    virtual ~Threads() = default;
-    enum class Posted : uint8_t {
-      kComes,     // the work will soon run on another thread
-      kWhenFree,  // the work will run when a thread is no longer blocked
-      kNo,        // the peer has as many threads as it may have
-    };
-    virtual Posted Post(std::function<void()> work) = 0;
-    // The calling thread, which came with ReadDone or WriteDone or was posted, is about to block.
-    virtual void BeforeBlocking() = 0;
-    // True: no other stream needs the threads, so a waiting thread may delay its announcement a little.
-    virtual bool MayHaveDelay() = 0;
-  };
-
   struct Options {
     int threads = 128;    // the most threads of the stream
     int max_running = 1;  // the most threads that run calls at the same time, not counting those that have handed over
@@ -95,13 +77,12 @@ class OneShotWorkers {
 
   OneShotWorkers(Runtime& runtime, TransactionService& service, Threads& threads, const Options& options,
                  OneShotMessages& messages);
-  ~OneShotWorkers();
+  ~OneShotWorkers() override;
 
-  void Start();
-  void ReadDone(bool ok);
-  void WriteDone(bool ok);
-  // Ends the stream if it only waits for a message. False: it does something else, or is over. Any thread may call this.
-  bool EndIfIdle(const Status& reason);
+  void Start() override;
+  void ReadDone(bool ok) override;
+  void WriteDone(bool ok) override;
+  bool EndIfIdle(const Status& reason) override;
 
  private:
   class Worker;
@@ -163,6 +144,11 @@ class OneShotWorkers {
   CondVar written_;  // signalled when the backlog of the messages, or over_, changes
 };
 
+// A OneShotSchedulerFactory. The workers of a stream run at most one call for each processor of the machine at the same
+// time. If the service waits on a Runtime that is no BlockingHookRuntime, the calls of a stream delay each other.
+std::unique_ptr<OneShotScheduler> NewOneShotWorkers(Runtime& runtime, TransactionService& service,
+                                                    OneShotScheduler::Threads& threads, OneShotMessages& messages);
+
 }  // namespace deut
 
-#endif  // PROTOCOL_TRANSACTIONS_ONE_SHOT_WORKERS_H_
+#endif  // TC_SERVER_ONE_SHOT_WORKERS_H_

@@ -10,8 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/one_shot_limits.h"
-#include "protocol/transactions/one_shot_workers_fixture.h"
 #include "protocol/wire/namespace.h"
+#include "tc/server/one_shot_workers_fixture.h"
 
 namespace deut {
 namespace {

@@ -3,8 +3,8 @@
 // Invariant: the begun calls are the first in the queue. A begun call waits for the DC, never for another begun call. So
 // all of them end before a thread runs anything that might wait for their end, even if there is no other thread.
 // Thread-safety: none; the workers' lock guards it. Ownership: owns the begun transactions, borrows the batches.
-#ifndef PROTOCOL_TRANSACTIONS_ONE_SHOT_QUEUE_H_
-#define PROTOCOL_TRANSACTIONS_ONE_SHOT_QUEUE_H_
+#ifndef TC_SERVER_ONE_SHOT_QUEUE_H_
+#define TC_SERVER_ONE_SHOT_QUEUE_H_
 
 #include <cstddef>
 #include <deque>
@@ -53,4 +53,4 @@ class OneShotQueue {
 
 }  // namespace deut
 
-#endif  // PROTOCOL_TRANSACTIONS_ONE_SHOT_QUEUE_H_
+#endif  // TC_SERVER_ONE_SHOT_QUEUE_H_

@@ -1,8 +1,9 @@
-#include "protocol/transactions/one_shot_workers.h"
+#include "tc/server/one_shot_workers.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "common/runtime/blocking_hook.h"
@@ -405,6 +406,13 @@ void OneShotWorkers::SummonLocked() {
     --running_;
   }
   if (posted == Threads::Posted::kWhenFree) queue_.EndBegun();
+}
+
+std::unique_ptr<OneShotScheduler> NewOneShotWorkers(Runtime& runtime, TransactionService& service,
+                                                    OneShotScheduler::Threads& threads, OneShotMessages& messages) {
+  const OneShotWorkers::Options options{.max_running =
+                                            static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+  return std::make_unique<OneShotWorkers>(runtime, service, threads, options, messages);
 }
 
 }  // namespace deut

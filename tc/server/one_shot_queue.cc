@@ -1,4 +1,4 @@
-#include "protocol/transactions/one_shot_queue.h"
+#include "tc/server/one_shot_queue.h"
 
 #include <algorithm>
 #include <iterator>

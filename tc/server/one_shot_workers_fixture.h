@@ -1,7 +1,7 @@
 // The common parts of the tests of OneShotWorkers: a stream's peer without gRPC, and workers that run on a scripted
 // service.
-#ifndef PROTOCOL_TRANSACTIONS_ONE_SHOT_WORKERS_FIXTURE_H_
-#define PROTOCOL_TRANSACTIONS_ONE_SHOT_WORKERS_FIXTURE_H_
+#ifndef TC_SERVER_ONE_SHOT_WORKERS_FIXTURE_H_
+#define TC_SERVER_ONE_SHOT_WORKERS_FIXTURE_H_
 
 #include <gtest/gtest.h>
 
@@ -21,15 +21,16 @@
 #include "common/sync/mutex.h"
 #include "protocol/limits.h"
 #include "protocol/testing/scripted_transaction_service.h"
-#include "protocol/transactions/one_shot_workers.h"
+#include "protocol/transactions/one_shot_scheduler.h"
 #include "protocol/transactions/wire_one_shot_messages.h"
 #include "protocol/wire/convert_transaction_service.h"
 #include "protocol/wire/namespace.h"
+#include "tc/server/one_shot_workers.h"
 
 namespace deut {
 
 // Starts a thread for each piece of work.
-class FakeThreads final : public OneShotWorkers::Threads {
+class FakeThreads final : public OneShotScheduler::Threads {
  public:
   explicit FakeThreads(Runtime& runtime) : runtime_(runtime), mutex_(runtime) {}
 
@@ -278,4 +279,4 @@ class OneShotWorkersTest : public ::testing::Test {
 
 }  // namespace deut
 
-#endif  // PROTOCOL_TRANSACTIONS_ONE_SHOT_WORKERS_FIXTURE_H_
+#endif  // TC_SERVER_ONE_SHOT_WORKERS_FIXTURE_H_
