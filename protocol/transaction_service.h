@@ -191,6 +191,8 @@ class BegunOneShot {
   virtual ~BegunOneShot() = default;
 };
 
+class PipelinedSteps;
+
 class TransactionSession {
  public:
   virtual ~TransactionSession() = default;
@@ -210,15 +212,8 @@ class TransactionSession {
   virtual Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                          Deadline deadline) = 0;
 
-  // Sends operations of the open transaction, so that they are in flight before the caller takes their answer with
-  // AwaitPipelined. False: nothing was sent, because this session cannot do so, or cannot do so now. REQUIRES: no earlier
-  // SendPipelined waits for its AwaitPipelined; the operations' views stay valid until AwaitPipelined has returned.
-  virtual bool SendPipelined(absl::Span<const Operation> /*operations*/, Deadline /*deadline*/) { return false; }
-  // Waits for the answer and returns it, as Execute does. REQUIRES: SendPipelined has returned true, and no other method
-  // was called since.
-  virtual Status AwaitPipelined(std::vector<OperationResult>* /*results*/, Deadline /*deadline*/) {
-    return Status(ErrorCode::kWrongState, "nothing was sent ahead");
-  }
+  // For PipelinedCall (pipelined_call.h). Null: this session cannot send operations before their caller waits.
+  virtual PipelinedSteps* pipelined_steps() { return nullptr; }
 
   virtual Result<CommitAnswer> Commit(Deadline deadline) = 0;
   virtual Status Abort() = 0;

@@ -93,8 +93,8 @@ Status GrpcSession::Receive(absl::Span<const Operation> operations, std::vector<
   return status;
 }
 
-bool GrpcSession::SendPipelined(absl::Span<const Operation> operations, Deadline deadline) {
-  if (!pipelined_.empty() || operations.empty() || operations.size() > size_t{kMaxOperationsPerCall}) return false;
+bool GrpcSession::SendPipelined(Token /*token*/, absl::Span<const Operation> operations, Deadline deadline) {
+  if (operations.empty() || operations.size() > size_t{kMaxOperationsPerCall}) return false;
   wire::Execute* execute = NewRequest()->mutable_execute();
   size_t bytes = 0;
   for (const Operation& operation : operations) {
@@ -103,14 +103,12 @@ bool GrpcSession::SendPipelined(absl::Span<const Operation> operations, Deadline
     ToWire(operation, execute->add_operations());
     wrote_ = wrote_ || Writes(operation.kind);
   }
-  if (!Send(deadline).ok()) return false;  // the session is closed, and the next call on it says so
-  pipelined_ = operations;
-  return true;
+  return Send(deadline).ok();  // after a failure the session is closed, and the next call on it says so
 }
 
-Status GrpcSession::AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) {
+Status GrpcSession::AwaitPipelined(Token /*token*/, absl::Span<const Operation> operations,
+                                   std::vector<OperationResult>* results, Deadline deadline) {
   results->clear();
-  const absl::Span<const Operation> operations = std::exchange(pipelined_, {});
   Status status = Receive(operations, results, LostAnswer::kNotCommitted, deadline);
   FillUp(operations.size(), results);
   return status;

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
+#include "protocol/pipelined_call.h"
 #include "protocol/rpc/rpc_peer.h"
 #include "protocol/rpc/rpc_stream.h"
 #include "protocol/transaction_service.h"
@@ -23,7 +24,7 @@ constexpr Duration kAnswerGrace = milliseconds(20);
 // How long Abort waits for its answer. Its caller wants to go on, and cannot use the answer.
 constexpr Duration kAbortWait = milliseconds(250);
 
-class GrpcSession final : public TransactionSession {
+class GrpcSession final : public TransactionSession, private PipelinedSteps {
  public:
   // Borrows the loop.
   GrpcSession(Runtime& runtime, std::shared_ptr<const RpcPeer> peer, RpcEventLoop& loop)
@@ -36,8 +37,7 @@ class GrpcSession final : public TransactionSession {
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;
-  bool SendPipelined(absl::Span<const Operation> operations, Deadline deadline) override;
-  Status AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) override;
+  PipelinedSteps* pipelined_steps() override { return this; }
   Result<CommitAnswer> Commit(Deadline deadline) override;
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
@@ -47,6 +47,9 @@ class GrpcSession final : public TransactionSession {
   // The meaning of a missing answer to the caller. kPerhapsCommitted: the status becomes OUTCOME_UNKNOWN.
   enum class LostAnswer : uint8_t { kNotCommitted, kPerhapsCommitted };
 
+  bool SendPipelined(Token token, absl::Span<const Operation> operations, Deadline deadline) override;
+  Status AwaitPipelined(Token token, absl::Span<const Operation> operations, std::vector<OperationResult>* results,
+                        Deadline deadline) override;
   // Returns the empty request of the next call.
   wire::SessionRequest* NewRequest();
   // Sends the request and waits for its answer. Appends the results to `results`, checked against `operations`. Returns
@@ -68,11 +71,10 @@ class GrpcSession final : public TransactionSession {
   RpcStream<wire::SessionRequests, wire::SessionAnswers> stream_;
   wire::SessionRequests request_;
   wire::SessionAnswers answers_;
-  int next_answer_ = 0;                    // the first answer of answers_ that is not taken yet
-  wire::SessionAnswer answer_;             // the last answer of the call
-  Timestamp not_before_;                   // as the TC said at the opening, or the timestamp of a later transaction
-  absl::Span<const Operation> pipelined_;  // sent, but their answer is not taken yet
-  bool wrote_ = false;                     // since the last begin or commit, an operation that writes has been sent
+  int next_answer_ = 0;         // the first answer of answers_ that is not taken yet
+  wire::SessionAnswer answer_;  // the last answer of the call
+  Timestamp not_before_;        // as the TC said at the opening, or the timestamp of a later transaction
+  bool wrote_ = false;          // since the last begin or commit, an operation that writes has been sent
 };
 
 }  // namespace deut

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/concat.h"
+#include "protocol/pipelined_call.h"
 
 namespace deut {
 namespace {
@@ -93,10 +94,10 @@ class TableRights {
   absl::flat_hash_map<uint64_t, Known> known_;
 };
 
-class RightsSession final : public TransactionSession {
+class RightsSession final : public TransactionSession, PipelinedSteps {
  public:
   RightsSession(std::unique_ptr<TransactionSession> session, TableRights rights)
-      : session_(std::move(session)), rights_(std::move(rights)) {}
+      : session_(std::move(session)), pipelined_steps_(session_->pipelined_steps()), rights_(std::move(rights)) {}
 
   Timestamp not_before() const override { return session_->not_before(); }
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override {
@@ -111,13 +112,7 @@ class RightsSession final : public TransactionSession {
     }
     return session_->Execute(operations, results, deadline);
   }
-  bool SendPipelined(absl::Span<const Operation> operations, Deadline deadline) override {
-    size_t at = 0;
-    return rights_.Check(operations, &at).ok() && session_->SendPipelined(operations, deadline);
-  }
-  Status AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) override {
-    return session_->AwaitPipelined(results, deadline);
-  }
+  PipelinedSteps* pipelined_steps() override { return pipelined_steps_ == nullptr ? nullptr : this; }
   Result<CommitAnswer> Commit(Deadline deadline) override { return session_->Commit(deadline); }
   Status Abort() override { return session_->Abort(); }
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
@@ -153,6 +148,15 @@ class RightsSession final : public TransactionSession {
   bool AwaitPrefetch(Deadline deadline) override { return session_->AwaitPrefetch(deadline); }
 
  private:
+  bool SendPipelined(PipelinedSteps::Token token, absl::Span<const Operation> operations, Deadline deadline) override {
+    size_t at = 0;
+    return rights_.Check(operations, &at).ok() && pipelined_steps_->SendPipelined(token, operations, deadline);
+  }
+  Status AwaitPipelined(PipelinedSteps::Token token, absl::Span<const Operation> operations,
+                        std::vector<OperationResult>* results, Deadline deadline) override {
+    return pipelined_steps_->AwaitPipelined(token, operations, results, deadline);
+  }
+
   Status CheckOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
                       std::vector<OperationResult>* results) {
     if (Status refused = rights_.Check(options); !refused.ok()) {
@@ -176,6 +180,7 @@ class RightsSession final : public TransactionSession {
   }
 
   const std::unique_ptr<TransactionSession> session_;
+  PipelinedSteps* const pipelined_steps_;  // of the session; may be null
   TableRights rights_;
 };
 

@@ -7,6 +7,7 @@
 #include "common/runtime/runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "protocol/pipelined_call.h"
 
 namespace deut {
 namespace {
@@ -19,7 +20,7 @@ using ::testing::Not;
 constexpr TableId kMine = TableId(1), kOthers = TableId(2), kNone = TableId(3);
 
 // Records the calls that reach it.
-class CountingSession final : public TransactionSession {
+class CountingSession final : public TransactionSession, PipelinedSteps {
  public:
   explicit CountingSession(std::vector<std::string>* calls) : calls_(*calls) {}
   Timestamp not_before() const override { return Timestamp(7); }
@@ -29,7 +30,7 @@ class CountingSession final : public TransactionSession {
     calls_.push_back("execute");
     return Status::Ok();
   }
-  bool SendPipelined(absl::Span<const Operation>, Deadline) override { return Called("send_pipelined", true); }
+  PipelinedSteps* pipelined_steps() override { return this; }
   Result<CommitAnswer> Commit(Deadline) override { return Called("commit", CommitAnswer()); }
   Status Abort() override { return Called("abort", Status::Ok()); }
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions&, absl::Span<const Operation>,
@@ -46,6 +47,13 @@ class CountingSession final : public TransactionSession {
   }
 
  private:
+  bool SendPipelined(PipelinedSteps::Token, absl::Span<const Operation>, Deadline) override {
+    return Called("send_pipelined", true);
+  }
+  Status AwaitPipelined(PipelinedSteps::Token, absl::Span<const Operation>, std::vector<OperationResult>*,
+                        Deadline) override {
+    return Called("await_pipelined", Status::Ok());
+  }
   template <typename T>
   T Called(const char* name, T answer) {
     calls_.push_back(name);
@@ -163,11 +171,12 @@ TEST_F(RightsServiceTest, NamesAreShownOnlyToPeersThatMaySeeThem) {
 }
 
 TEST_F(RightsServiceTest, NothingIsPreparedOrDeclaredWithoutTheRight) {
-  const auto session = Session(app_);
+  std::unique_ptr<TransactionSession> session = Session(app_);
   const Operation get = Of(OperationKind::kGet, kOthers), scan = Of(OperationKind::kScan, kOthers);
   EXPECT_FALSE(session->NotePrefetch({&get, 1}));
   EXPECT_EQ(session->BeginForPrefetch({}, {&scan, 1}), nullptr);
-  EXPECT_FALSE(session->SendPipelined({&get, 1}, kNoDeadline));
+  EXPECT_FALSE(PipelinedCall::Send(&session, {&get, 1}, kNoDeadline).has_value());
+  ASSERT_NE(session, nullptr);
   std::vector<OperationResult> results;
   EXPECT_EQ(session->BeginScan({}, scan, &results, kNoDeadline).status().code(), ErrorCode::kPermissionDenied);
   TransactionOptions declares;

@@ -4,12 +4,13 @@
 #include <iterator>
 
 #include "protocol/number.h"
+#include "protocol/pipelined_call.h"
 
 namespace deut::testing {
 
 // Runs one transaction at a time. It keeps writes aside and remembers reads, and Commit checks that the reads still
 // hold.
-class FakeSession final : public TransactionSession {
+class FakeSession final : public TransactionSession, PipelinedSteps {
  public:
   explicit FakeSession(FakeTransactionService* service) : service_(service) { ++service_->sessions_open_; }
   ~FakeSession() override {
@@ -24,18 +25,7 @@ class FakeSession final : public TransactionSession {
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override;
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results,
                  Deadline deadline) override;
-  bool SendPipelined(absl::Span<const Operation> operations, Deadline deadline) override {
-    if (!service_->sends_ahead) return false;
-    ++service_->sent_ahead;
-    ahead_status_ = Execute(operations, &ahead_, deadline);
-    return true;
-  }
-  Status AwaitPipelined(std::vector<OperationResult>* results, Deadline deadline) override {
-    service_->await_pipelined_deadline = deadline;
-    if (service_->loses_ahead) return DEUT_ERROR(kDeadlineExceeded, "no answer has come");
-    *results = std::move(ahead_);
-    return ahead_status_;
-  }
+  PipelinedSteps* pipelined_steps() override { return this; }
   Result<CommitAnswer> Commit(Deadline deadline) override;
   Status Abort() override;
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
@@ -44,6 +34,20 @@ class FakeSession final : public TransactionSession {
  private:
   using Key = std::pair<uint32_t, std::string>;
   using Service = FakeTransactionService;
+
+  bool SendPipelined(PipelinedSteps::Token, absl::Span<const Operation> operations, Deadline deadline) override {
+    if (!service_->sends_ahead) return false;
+    ++service_->sent_ahead;
+    ahead_status_ = Execute(operations, &ahead_, deadline);
+    return true;
+  }
+  Status AwaitPipelined(PipelinedSteps::Token, absl::Span<const Operation>, std::vector<OperationResult>* results,
+                        Deadline deadline) override {
+    service_->await_pipelined_deadline = deadline;
+    if (service_->loses_ahead) return DEUT_ERROR(kDeadlineExceeded, "no answer has come");
+    *results = std::move(ahead_);
+    return ahead_status_;
+  }
 
   void Open() {
     open_ = true;

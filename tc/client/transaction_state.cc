@@ -71,8 +71,7 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
       if (WritesItsKey(operation)) written_keys_->Add(operation.table, operation.key);
     }
   }
-  DEUT_DCHECK(session_ != nullptr);   // an open transaction has its session
-  DEUT_DCHECK(!prefetch_.in_flight);  // the session answers in order
+  DEUT_DCHECK(session_ != nullptr);  // an open transaction has its session
   Status status = session_->calls->Execute(batch, answers, core_->DeadlineFor(call, limit_));
   if (!KeepsTransactionOpen(status)) {
     End(Phase::kEnded, status);
@@ -101,7 +100,7 @@ uint64_t TransactionState::PrefetchBatch(const Operation& scan, const CallOption
   // with the time of a whole call.
   const Deadline deadline =
       std::min<Deadline>(core_->DeadlineFor(call, limit_), core_->runtime().Now() + kPrefetchTimeout);
-  prefetch_.in_flight = session_->calls->SendPipelined(absl::MakeConstSpan(&prefetch_.scan, 1), deadline);
+  prefetch_.in_flight = PipelinedCall::Send(&session_->calls, absl::MakeConstSpan(&prefetch_.scan, 1), deadline);
   if (prefetch_.in_flight) prefetch_.number = ++prefetches_sent_;
   return prefetch_.number;
 }
@@ -111,7 +110,6 @@ bool TransactionState::UsePrefetchedBatch(uint64_t number, std::vector<Operation
   if (number == 0 || number != prefetch_.number) return false;
   AwaitPrefetch(call);
   prefetch_.number = 0;
-  DEUT_DCHECK(!open() || !prefetch_.in_flight);
   if (open() && prefetch_.status.ok() && !prefetch_.results[0].status.ok()) return false;
   *status = open() ? std::move(prefetch_.status) : Ended();
   *answers = std::move(prefetch_.results);
@@ -119,9 +117,9 @@ bool TransactionState::UsePrefetchedBatch(uint64_t number, std::vector<Operation
 }
 
 void TransactionState::AwaitPrefetch(Deadline deadline) {
-  if (!prefetch_.in_flight || !open()) return;
-  prefetch_.in_flight = false;
-  prefetch_.status = session_->calls->AwaitPipelined(&prefetch_.results, deadline);
+  if (!prefetch_.in_flight) return;
+  prefetch_.status = std::move(*prefetch_.in_flight).Await(&prefetch_.results, deadline, &session_->calls);
+  prefetch_.in_flight.reset();
   if (prefetch_.status.ok() && prefetch_.results.size() != 1) {
     prefetch_.status = DEUT_ERROR(kInternal, "asked for a batch of a scan, got ", prefetch_.results.size(), " results");
     End(Phase::kEnded, prefetch_.status);
@@ -134,7 +132,6 @@ Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
   AwaitPrefetch(call);
   if (!open()) return Ended();
   const Deadline deadline = core_->DeadlineFor(call, limit_);
-  DEUT_DCHECK(!prefetch_.in_flight);
   Result<CommitAnswer> answer = session_->calls->Commit(deadline);
   if (answer.status() == ErrorCode::kOutcomeUnknown) {
     session_.reset();  // an answer that it still carries is nobody's

@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "common/base/status.h"
+#include "protocol/pipelined_call.h"
 #include "protocol/transaction_service.h"
 #include "tc/client/client_core.h"
 #include "tc/client/options.h"
@@ -63,12 +65,12 @@ class TransactionState {
   // A batch that is in flight, or has arrived and was not taken yet.
   struct Prefetch {
     uint64_t number = 0;  // 0: none
-    bool in_flight = false;
     uint32_t passed_over = 0;
     std::string low, high;  // texts that `scan` points to
     Operation scan;
     Status status;
     std::vector<OperationResult> results;
+    std::optional<PipelinedCall> in_flight;  // has the session's calls; only while the transaction is open
   };
 
   // Waits until the deadline for the batch that was sent for. All other requests of the session come after it. If the
