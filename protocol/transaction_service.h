@@ -184,14 +184,19 @@ struct ScanBegun {
   CommitAnswer answer;  // with `over` = false only its timestamp is set
 };
 
-// A transaction that was begun before its thread runs it (TransactionSession::BeginForPrefetch). Its destructor ends the
-// transaction, of which no client has seen anything.
+// A transaction that was begun before its thread runs it (PrefetchNotes::Begin). Its destructor ends the transaction, of
+// which no client has seen anything.
 class BegunOneShot {
  public:
   virtual ~BegunOneShot() = default;
 };
 
 class PipelinedSteps;
+class PrefetchSteps;
+
+namespace tc {
+class OneShotWorkers;
+}  // namespace tc
 
 class TransactionSession {
  public:
@@ -214,6 +219,8 @@ class TransactionSession {
 
   // For PipelinedCall (pipelined_call.h). Null: this session cannot send operations before their caller waits.
   virtual PipelinedSteps* pipelined_steps() { return nullptr; }
+  // For PrefetchNotes (prefetch.h). Null: this session does not prefetch.
+  virtual PrefetchSteps* prefetch_steps() { return nullptr; }
 
   virtual Result<CommitAnswer> Commit(Deadline deadline) = 0;
   virtual Status Abort() = 0;
@@ -248,7 +255,7 @@ class TransactionSession {
   // 0 afterwards, the caller must not show the end of the answer yet. It first waits until
   // TransactionService::AwaitDurable has returned a position above *durable_at (D1). If that fails, a commit that wrote
   // something ends with OUTCOME_UNKNOWN, and any other call with the failure.
-  // `begun`: null, or the transaction's first attempt, begun by BeginForPrefetch on any session of the service.
+  // `begun`: null, or the transaction's first attempt, begun by PrefetchNotes::Begin on any session of the service.
   virtual Result<CommitAnswer> ExecuteOneShotWithoutWait(const TransactionOptions& options,
                                                          absl::Span<const Operation> operations,
                                                          std::vector<OperationResult>* results, Deadline deadline,
@@ -258,28 +265,15 @@ class TransactionSession {
     return ExecuteOneShot(options, operations, results, deadline);
   }
 
-  // Prefetching, for a caller that is about to run many transactions one after another. Their point reads ask the DC
-  // together, so that they do not wait one by one. It is a hint only: each transaction still reads as usual afterwards.
-  // - NotePrefetch notes which reads of these operations need the DC. True: at least one does.
-  // - BeginForPrefetch begins a transaction whose first operation is a scan, and notes what the scan needs. It never waits.
-  //   Null: the transaction has not begun.
-  // - StartPrefetch sends the noted reads. False: there is nothing to send, or the session cannot send now. It then
-  //   drops all notes.
-  // - AwaitPrefetch returns when the answers are there (true), or at the deadline. It ends the begun transactions that
-  //   got no answer; they begin again when they are run.
-  //
-  // REQUIRES:
-  // - StartPrefetch follows any number of NotePrefetch and BeginForPrefetch, or none.
-  // - After StartPrefetch has returned true, the next call on this session is AwaitPrefetch, because low-waters wait for it.
-  // - The operations' views, and the begun transactions, stay alive until StartPrefetch has returned false or AwaitPrefetch
-  //   has returned.
-  virtual bool NotePrefetch(absl::Span<const Operation> /*operations*/) { return false; }
-  virtual std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& /*options*/,
-                                                         absl::Span<const Operation> /*operations*/) {
-    return nullptr;
-  }
-  virtual bool StartPrefetch() { return false; }
-  virtual bool AwaitPrefetch(Deadline /*deadline*/) { return true; }
+ private:
+  // OneShotWorkers still takes the steps of a prefetch by itself, in their order.
+  friend class OneShotWorkers;
+  friend class tc::OneShotWorkers;
+  bool NotePrefetch(absl::Span<const Operation> operations);
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations);
+  bool StartPrefetch();
+  bool AwaitPrefetch(Deadline deadline);
 };
 
 // The counters that `deut status` shows: free-form name/value pairs. tc/README.md and dc/README.md document the names.

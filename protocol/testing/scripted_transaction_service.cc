@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/prefetch.h"
+
 namespace deut::testing {
 
 // Keeps writes apart until the commit.
-class ScriptedTransactionService::Session final : public TransactionSession {
+class ScriptedTransactionService::Session final : public TransactionSession, PrefetchSteps {
  public:
   explicit Session(ScriptedTransactionService& owner) : owner_(owner) {
     MutexLock lock(owner_.mutex_);
@@ -94,7 +96,16 @@ class ScriptedTransactionService::Session final : public TransactionSession {
     return answer;
   }
 
-  bool NotePrefetch(absl::Span<const Operation> operations) override {
+  PrefetchSteps* prefetch_steps() override { return this; }
+
+ private:
+  struct Begun final : BegunOneShot {
+    explicit Begun(ScriptedTransactionService& service) : owner(service) { owner.begun_.fetch_add(1); }
+    ~Begun() override { owner.begun_.fetch_sub(1); }
+    ScriptedTransactionService& owner;
+  };
+
+  bool NotePrefetch(PrefetchSteps::Token, absl::Span<const Operation> operations) override {
     if (owner_.reads_ahead.empty()) return false;
     for (const Operation& operation : operations) {
       if (operation.kind != OperationKind::kGet || !operation.key.starts_with(owner_.reads_ahead)) continue;
@@ -103,23 +114,18 @@ class ScriptedTransactionService::Session final : public TransactionSession {
     }
     return false;
   }
-  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions&,
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(PrefetchSteps::Token, const TransactionOptions&,
                                                  absl::Span<const Operation> operations) override {
     if (owner_.reads_ahead.empty() || !operations.front().low.starts_with(owner_.reads_ahead)) return nullptr;
     prefetch_noted_ = true;
     return std::make_unique<Begun>(owner_);
   }
-  bool StartPrefetch() override {
+  bool StartPrefetch(PrefetchSteps::Token) override {
     return std::exchange(prefetch_noted_, false) && owner_.before("start_prefetch", kNoDeadline).ok();
   }
-  bool AwaitPrefetch(Deadline deadline) override { return owner_.before("await_prefetch", deadline).ok(); }
-
- private:
-  struct Begun final : BegunOneShot {
-    explicit Begun(ScriptedTransactionService& service) : owner(service) { owner.begun_.fetch_add(1); }
-    ~Begun() override { owner.begun_.fetch_sub(1); }
-    ScriptedTransactionService& owner;
-  };
+  bool AwaitPrefetch(PrefetchSteps::Token, Deadline deadline) override {
+    return owner_.before("await_prefetch", deadline).ok();
+  }
 
   Status Run(const Operation& operation, OperationResult* result, Deadline deadline) {
     DEUT_RETURN_IF_ERROR(owner_.before("operation", deadline));

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/base/concat.h"
 #include "protocol/pipelined_call.h"
+#include "protocol/prefetch.h"
 
 namespace deut {
 namespace {
@@ -94,10 +95,13 @@ class TableRights {
   absl::flat_hash_map<uint64_t, Known> known_;
 };
 
-class RightsSession final : public TransactionSession, PipelinedSteps {
+class RightsSession final : public TransactionSession, PipelinedSteps, PrefetchSteps {
  public:
   RightsSession(std::unique_ptr<TransactionSession> session, TableRights rights)
-      : session_(std::move(session)), pipelined_steps_(session_->pipelined_steps()), rights_(std::move(rights)) {}
+      : session_(std::move(session)),
+        pipelined_steps_(session_->pipelined_steps()),
+        prefetch_steps_(session_->prefetch_steps()),
+        rights_(std::move(rights)) {}
 
   Timestamp not_before() const override { return session_->not_before(); }
   Result<Timestamp> Begin(const TransactionOptions& options, Deadline deadline) override {
@@ -113,6 +117,7 @@ class RightsSession final : public TransactionSession, PipelinedSteps {
     return session_->Execute(operations, results, deadline);
   }
   PipelinedSteps* pipelined_steps() override { return pipelined_steps_ == nullptr ? nullptr : this; }
+  PrefetchSteps* prefetch_steps() override { return prefetch_steps_ == nullptr ? nullptr : this; }
   Result<CommitAnswer> Commit(Deadline deadline) override { return session_->Commit(deadline); }
   Status Abort() override { return session_->Abort(); }
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
@@ -133,19 +138,6 @@ class RightsSession final : public TransactionSession, PipelinedSteps {
     DEUT_RETURN_IF_ERROR(CheckOneShot(options, operations, results));
     return session_->ExecuteOneShotWithoutWait(options, operations, results, deadline, durable_at, std::move(begun));
   }
-  // These are hints only. An operation that would be refused when it is run is not prepared.
-  bool NotePrefetch(absl::Span<const Operation> operations) override {
-    size_t at = 0;
-    return rights_.Check(operations, &at).ok() && session_->NotePrefetch(operations);
-  }
-  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& options,
-                                                 absl::Span<const Operation> operations) override {
-    size_t at = 0;
-    if (!rights_.Check(options).ok() || !rights_.Check(operations, &at).ok()) return nullptr;
-    return session_->BeginForPrefetch(options, operations);
-  }
-  bool StartPrefetch() override { return session_->StartPrefetch(); }
-  bool AwaitPrefetch(Deadline deadline) override { return session_->AwaitPrefetch(deadline); }
 
  private:
   bool SendPipelined(PipelinedSteps::Token token, absl::Span<const Operation> operations, Deadline deadline) override {
@@ -155,6 +147,21 @@ class RightsSession final : public TransactionSession, PipelinedSteps {
   Status AwaitPipelined(PipelinedSteps::Token token, absl::Span<const Operation> operations,
                         std::vector<OperationResult>* results, Deadline deadline) override {
     return pipelined_steps_->AwaitPipelined(token, operations, results, deadline);
+  }
+  // A prefetch is a hint only. An operation that would be refused when it is run is not prepared.
+  bool NotePrefetch(PrefetchSteps::Token token, absl::Span<const Operation> operations) override {
+    size_t at = 0;
+    return rights_.Check(operations, &at).ok() && prefetch_steps_->NotePrefetch(token, operations);
+  }
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(PrefetchSteps::Token token, const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations) override {
+    size_t at = 0;
+    if (!rights_.Check(options).ok() || !rights_.Check(operations, &at).ok()) return nullptr;
+    return prefetch_steps_->BeginForPrefetch(token, options, operations);
+  }
+  bool StartPrefetch(PrefetchSteps::Token token) override { return prefetch_steps_->StartPrefetch(token); }
+  bool AwaitPrefetch(PrefetchSteps::Token token, Deadline deadline) override {
+    return prefetch_steps_->AwaitPrefetch(token, deadline);
   }
 
   Status CheckOneShot(const TransactionOptions& options, absl::Span<const Operation> operations,
@@ -181,6 +188,7 @@ class RightsSession final : public TransactionSession, PipelinedSteps {
 
   const std::unique_ptr<TransactionSession> session_;
   PipelinedSteps* const pipelined_steps_;  // of the session; may be null
+  PrefetchSteps* const prefetch_steps_;    // of the session; may be null
   TableRights rights_;
 };
 

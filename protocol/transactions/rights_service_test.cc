@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/pipelined_call.h"
+#include "protocol/prefetch.h"
 
 namespace deut {
 namespace {
@@ -20,7 +21,7 @@ using ::testing::Not;
 constexpr TableId kMine = TableId(1), kOthers = TableId(2), kNone = TableId(3);
 
 // Records the calls that reach it.
-class CountingSession final : public TransactionSession, PipelinedSteps {
+class CountingSession final : public TransactionSession, PipelinedSteps, PrefetchSteps {
  public:
   explicit CountingSession(std::vector<std::string>* calls) : calls_(*calls) {}
   Timestamp not_before() const override { return Timestamp(7); }
@@ -31,6 +32,7 @@ class CountingSession final : public TransactionSession, PipelinedSteps {
     return Status::Ok();
   }
   PipelinedSteps* pipelined_steps() override { return this; }
+  PrefetchSteps* prefetch_steps() override { return this; }
   Result<CommitAnswer> Commit(Deadline) override { return Called("commit", CommitAnswer()); }
   Status Abort() override { return Called("abort", Status::Ok()); }
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions&, absl::Span<const Operation>,
@@ -41,10 +43,6 @@ class CountingSession final : public TransactionSession, PipelinedSteps {
                               Deadline) override {
     return Called("begin_scan", ScanBegun());
   }
-  bool NotePrefetch(absl::Span<const Operation>) override { return Called("note_prefetch", true); }
-  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions&, absl::Span<const Operation>) override {
-    return Called("begin_for_prefetch", std::make_unique<BegunOneShot>());
-  }
 
  private:
   bool SendPipelined(PipelinedSteps::Token, absl::Span<const Operation>, Deadline) override {
@@ -54,6 +52,15 @@ class CountingSession final : public TransactionSession, PipelinedSteps {
                         Deadline) override {
     return Called("await_pipelined", Status::Ok());
   }
+  bool NotePrefetch(PrefetchSteps::Token, absl::Span<const Operation>) override {
+    return Called("note_prefetch", true);
+  }
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(PrefetchSteps::Token, const TransactionOptions&,
+                                                 absl::Span<const Operation>) override {
+    return Called("begin_for_prefetch", std::make_unique<BegunOneShot>());
+  }
+  bool StartPrefetch(PrefetchSteps::Token) override { return false; }  // nothing was noted
+  bool AwaitPrefetch(PrefetchSteps::Token, Deadline) override { return Called("await_prefetch", true); }
   template <typename T>
   T Called(const char* name, T answer) {
     calls_.push_back(name);
@@ -173,8 +180,13 @@ TEST_F(RightsServiceTest, NamesAreShownOnlyToPeersThatMaySeeThem) {
 TEST_F(RightsServiceTest, NothingIsPreparedOrDeclaredWithoutTheRight) {
   std::unique_ptr<TransactionSession> session = Session(app_);
   const Operation get = Of(OperationKind::kGet, kOthers), scan = Of(OperationKind::kScan, kOthers);
-  EXPECT_FALSE(session->NotePrefetch({&get, 1}));
-  EXPECT_EQ(session->BeginForPrefetch({}, {&scan, 1}), nullptr);
+  PrefetchNotes notes(std::move(session));
+  EXPECT_FALSE(notes.Note({&get, 1}));
+  EXPECT_FALSE(notes.Begin({}, {&scan, 1}, 0));
+  PendingPrefetch pending = std::move(notes).Start();
+  EXPECT_FALSE(pending.sent());
+  session = std::move(pending).Await(kNoDeadline).session;
+  ASSERT_NE(session, nullptr);
   EXPECT_FALSE(PipelinedCall::Send(&session, {&get, 1}, kNoDeadline).has_value());
   ASSERT_NE(session, nullptr);
   std::vector<OperationResult> results;

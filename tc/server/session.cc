@@ -309,14 +309,14 @@ Status Session::Abort() {
   return Status::Ok();
 }
 
-bool Session::NotePrefetch(absl::Span<const Operation> operations) {
+bool Session::NotePrefetch(Token /*token*/, absl::Span<const Operation> operations) {
   if (read_ahead_ == nullptr) read_ahead_ = records_.NewReadAhead();
   bool any = false;
   for (const Operation& operation : operations) any = read_ahead_->Add(operation) || any;
   return any;
 }
 
-std::unique_ptr<BegunOneShot> Session::BeginForPrefetch(const TransactionOptions& options,
+std::unique_ptr<BegunOneShot> Session::BeginForPrefetch(Token /*token*/, const TransactionOptions& options,
                                                         absl::Span<const Operation> operations) {
   if (!serving_().ok()) return nullptr;
   if (read_ahead_ == nullptr) read_ahead_ = records_.NewReadAhead();

@@ -17,7 +17,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/base/check.h"
+#include "protocol/prefetch.h"
 #include "protocol/transaction_service.h"
 #include "tc/record_manager/record_manager.h"
 
@@ -29,7 +29,7 @@ class SessionRegistry;
 // committed. The results of an interactive transaction are sent while it goes on.
 constexpr size_t kMaxOneShotResultBytes = 64 << 20;
 
-class Session final : public TransactionSession {
+class Session final : public TransactionSession, private PrefetchSteps {
  public:
   // `serving` returns OK, or why the TC does not serve.
   Session(RecordManager& records, Runtime& runtime, std::function<Status()> serving, SessionRegistry& registry);
@@ -51,14 +51,7 @@ class Session final : public TransactionSession {
                                                  Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) override {
     return RunOneShot(options, operations, results, deadline, durable_at, static_cast<PrefetchedScan*>(begun.get()));
   }
-  bool NotePrefetch(absl::Span<const Operation> operations) override;
-  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& options,
-                                                 absl::Span<const Operation> operations) override;
-  bool StartPrefetch() override { return read_ahead_ != nullptr && read_ahead_->Start(); }
-  bool AwaitPrefetch(Deadline deadline) override {
-    DEUT_DCHECK(read_ahead_ != nullptr);
-    return read_ahead_->Finish(deadline);
-  }
+  PrefetchSteps* prefetch_steps() override { return this; }
   Result<ScanBegun> BeginScan(const TransactionOptions& options, const Operation& scan,
                               std::vector<OperationResult>* results, Deadline deadline) override;
 
@@ -76,6 +69,12 @@ class Session final : public TransactionSession {
 
  private:
   class Claim;
+
+  bool NotePrefetch(Token token, absl::Span<const Operation> operations) override;
+  std::unique_ptr<BegunOneShot> BeginForPrefetch(Token token, const TransactionOptions& options,
+                                                 absl::Span<const Operation> operations) override;
+  bool StartPrefetch(Token /*token*/) override { return read_ahead_ != nullptr && read_ahead_->Start(); }
+  bool AwaitPrefetch(Token /*token*/, Deadline deadline) override { return read_ahead_->Finish(deadline); }
 
   // For other threads than that of the calls: claims the session if it is free, and gives it back.
   bool TryClaim();

@@ -12,6 +12,7 @@
 #include "common/runtime/random.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
+#include "protocol/prefetch.h"
 #include "tc/record_manager/engine_fixture.h"
 #include "tc/server/restarts.h"
 #include "tc/server/session_fixture.h"
@@ -451,22 +452,27 @@ TEST_F(SessionTest, ABatchAskedForAheadThatFindsDamageEndsIt) {
 
 // As for a message without point reads, such as one of snapshots.
 TEST_F(SessionTest, NothingIsReadAheadThatNobodyWanted) {
-  std::unique_ptr<Session> session = NewSession();
-  EXPECT_FALSE(session->StartPrefetch());
+  std::unique_ptr<TransactionSession> session = NewSession();
   const Operation put = Put("a", "1");
-  EXPECT_FALSE(session->NotePrefetch({&put, 1}));
-  EXPECT_FALSE(session->StartPrefetch());
-  EXPECT_FALSE(session->StartPrefetch());
+  for (const bool notes_put : {false, true, false}) {
+    PrefetchNotes notes(std::move(session));
+    if (notes_put) EXPECT_FALSE(notes.Note({&put, 1}));
+    PendingPrefetch pending = std::move(notes).Start();
+    EXPECT_FALSE(pending.sent());
+    session = std::move(pending).Await(Soon()).session;
+  }
 }
 
 class BegunSessionTest : public SessionTest {
  protected:
   BegunSessionTest() { f.Load({{"a", "1"}, {"b", "1"}}); }
   // Begins one scan of all keys, which has its first batch.
-  std::unique_ptr<BegunOneShot> Begin(Session& session) {
-    std::unique_ptr<BegunOneShot> begun = session.BeginForPrefetch(TransactionOptions{}, {&scan, 1});
-    if (begun != nullptr && session.StartPrefetch()) session.AwaitPrefetch(Soon());
-    return begun;
+  std::unique_ptr<BegunOneShot> Begin(std::unique_ptr<Session>* session) {
+    PrefetchNotes notes(std::move(*session));
+    notes.Begin(TransactionOptions{}, {&scan, 1}, 0);
+    EndedPrefetch ended = std::move(notes).Start().Await(Soon());
+    session->reset(static_cast<Session*>(ended.session.release()));
+    return ended.begun.empty() ? nullptr : std::move(ended.begun.front().transaction);
   }
   std::string Run(Session& session, std::unique_ptr<BegunOneShot> begun) {
     std::vector<OperationResult> results;
@@ -484,7 +490,7 @@ class BegunSessionTest : public SessionTest {
 
 TEST_F(BegunSessionTest, AnySessionGoesOnWithWhatWasBegun) {
   std::unique_ptr<Session> one = NewSession(), other = NewSession();
-  std::unique_ptr<BegunOneShot> begun = Begin(*one);
+  std::unique_ptr<BegunOneShot> begun = Begin(&one);
   ASSERT_NE(begun, nullptr);
   const uint64_t asked = f.dc->requests();
   EXPECT_EQ(OneShot(*one, {Put("a", "2")}), "ok | ok");  // a later write
@@ -499,7 +505,7 @@ TEST_F(BegunSessionTest, ABegunTransactionThatLosesAConflictIsRunAgain) {
   std::unique_ptr<Session> session = NewSession(), writer = NewSession();
   ASSERT_TRUE(writer->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*writer, {Put("b", "2")}), "ok ");
-  std::unique_ptr<BegunOneShot> begun = Begin(*session);
+  std::unique_ptr<BegunOneShot> begun = Begin(&session);
   ASSERT_NE(begun, nullptr);
   AtPoint again("session.restart", [&] { EXPECT_TRUE(writer->Commit(Soon()).ok()); });
   EXPECT_EQ(Run(*session, std::move(begun)), "12");
@@ -509,16 +515,16 @@ TEST_F(BegunSessionTest, ABegunTransactionThatLosesAConflictIsRunAgain) {
 
 TEST_F(BegunSessionTest, ABegunTransactionThatIsNotRunEnds) {
   std::unique_ptr<Session> session = NewSession();
-  std::unique_ptr<BegunOneShot> begun = Begin(*session);
+  std::unique_ptr<BegunOneShot> begun = Begin(&session);
   ASSERT_NE(begun, nullptr);
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Run(*session, std::move(begun)), "WRONG_STATE");
   EXPECT_TRUE(session->Abort().ok());
   EXPECT_EQ(f.active->open_transactions(), 0u);
-  begun = Begin(*session);
+  begun = Begin(&session);
   ASSERT_NE(begun, nullptr);
   serving = Status(ErrorCode::kUnavailable, "it stops");
-  EXPECT_EQ(Begin(*session), nullptr);
+  EXPECT_EQ(Begin(&session), nullptr);
   EXPECT_EQ(Run(*session, std::move(begun)), "UNAVAILABLE");
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
