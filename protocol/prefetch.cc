@@ -37,22 +37,4 @@ EndedPrefetch PendingPrefetch::Await(Deadline deadline) && {
   return {.session = std::move(session_), .all_answered = all, .begun = std::move(begun_)};
 }
 
-bool TransactionSession::NotePrefetch(absl::Span<const Operation> operations) {
-  return prefetch_steps() != nullptr && prefetch_steps()->NotePrefetch(PrefetchSteps::Token(), operations);
-}
-
-std::unique_ptr<BegunOneShot> TransactionSession::BeginForPrefetch(const TransactionOptions& options,
-                                                                   absl::Span<const Operation> operations) {
-  if (prefetch_steps() == nullptr) return nullptr;
-  return prefetch_steps()->BeginForPrefetch(PrefetchSteps::Token(), options, operations);
-}
-
-bool TransactionSession::StartPrefetch() {
-  return prefetch_steps() != nullptr && prefetch_steps()->StartPrefetch(PrefetchSteps::Token());
-}
-
-bool TransactionSession::AwaitPrefetch(Deadline deadline) {
-  return prefetch_steps()->AwaitPrefetch(PrefetchSteps::Token(), deadline);
-}
-
 }  // namespace deut

@@ -29,7 +29,6 @@ class PrefetchSteps {
   class Token {
     friend class PrefetchNotes;
     friend class PendingPrefetch;
-    friend class TransactionSession;
     Token() = default;
   };
 

@@ -194,10 +194,6 @@ class BegunOneShot {
 class PipelinedSteps;
 class PrefetchSteps;
 
-namespace tc {
-class OneShotWorkers;
-}  // namespace tc
-
 class TransactionSession {
  public:
   virtual ~TransactionSession() = default;
@@ -264,16 +260,6 @@ class TransactionSession {
     *durable_at = Lsn(0);
     return ExecuteOneShot(options, operations, results, deadline);
   }
-
- private:
-  // OneShotWorkers still takes the steps of a prefetch by itself, in their order.
-  friend class OneShotWorkers;
-  friend class tc::OneShotWorkers;
-  bool NotePrefetch(absl::Span<const Operation> operations);
-  std::unique_ptr<BegunOneShot> BeginForPrefetch(const TransactionOptions& options,
-                                                 absl::Span<const Operation> operations);
-  bool StartPrefetch();
-  bool AwaitPrefetch(Deadline deadline);
 };
 
 // The counters that `deut status` shows: free-form name/value pairs. tc/README.md and dc/README.md document the names.

@@ -36,14 +36,16 @@ class OneShotWorkers::Worker {
   // True: the call that has just ended brought another thread in this thread's place.
   bool TakeHandedOver() { return std::exchange(handed_over_, false); }
 
+  // Returns notes that own the session until their prefetch has ended.
+  PrefetchNotes TakeNotes();
   // True: the call's reads need the DC, the session will ask for them, and the call is held back. It may be begun for
-  // that.
-  bool NotePrefetch(QueuedOneShot* call);
+  // that, with this tag.
+  bool NotePrefetch(const QueuedOneShot& call, size_t tag, PrefetchNotes* notes);
 
   const std::unique_ptr<UnpublishedAnswers> answers;
-  std::unique_ptr<TransactionSession> session;
-  Duration patience = Duration(0);  // of the call that it runs
-  MonotonicTime since;              // the last time that it checked the queue's length
+  std::unique_ptr<TransactionSession> session;  // null before the first call, and during a prefetch
+  Duration patience = Duration(0);              // of the call that it runs
+  MonotonicTime since;                          // the last time that it checked the queue's length
   const std::function<void()>& hand_over() const { return hand_over_; }
 
  private:
@@ -81,21 +83,23 @@ void OneShotWorkers::Worker::HandOver() {
   owner_.threads_.BeforeBlocking();
 }
 
-bool OneShotWorkers::Worker::NotePrefetch(QueuedOneShot* call) {
+PrefetchNotes OneShotWorkers::Worker::TakeNotes() {
   if (session == nullptr) {
     Result<std::unique_ptr<TransactionSession>> fresh = owner_.service_.NewSession(kNoDeadline);
-    if (!fresh.ok()) return false;
-    session = std::move(fresh).value();
+    if (fresh.ok()) session = std::move(fresh).value();
   }
-  const OneShotBatch& batch = *call->batch;
+  return PrefetchNotes(std::move(session));
+}
+
+bool OneShotWorkers::Worker::NotePrefetch(const QueuedOneShot& call, size_t tag, PrefetchNotes* notes) {
+  const OneShotBatch& batch = *call.batch;
   // A prefetch can cost other transactions an abort, which a snapshot never does.
-  if (batch.IsSnapshot(call->index)) return false;
+  if (batch.IsSnapshot(call.index)) return false;
   // An invalid call gets its error when it is run.
-  if (!batch.GetOperations(call->index, &operations_).ok() || operations_.empty()) return false;
-  if (operations_.front().kind == OperationKind::kScan && batch.GetOptions(call->index, &options_).ok()) {
-    call->begun = session->BeginForPrefetch(options_, operations_);
-  }
-  return session->NotePrefetch(operations_) || call->begun != nullptr;
+  if (!batch.GetOperations(call.index, &operations_).ok() || operations_.empty()) return false;
+  const bool begun = operations_.front().kind == OperationKind::kScan && batch.GetOptions(call.index, &options_).ok() &&
+                     notes->Begin(options_, operations_, tag);
+  return notes->Note(operations_) || begun;
 }
 
 Result<CommitAnswer> OneShotWorkers::Worker::Execute(const OneShotBatch& batch, int call,
@@ -242,37 +246,46 @@ void OneShotWorkers::PrefetchLocked(Worker& worker) {
   if (examined.size() > 1 && runtime_.Now() >= no_prefetch_until_) {
     messages_.mutex.Unlock();
     Deadline until = runtime_.Now() + options_.hold_back;
+    PrefetchNotes notes = worker.TakeNotes();
+    size_t held = 0;
     for (QueuedOneShot& call : examined) {
-      call.held = worker.NotePrefetch(&call);
-      if (call.held) until = std::min(until, call.batch->deadlines[static_cast<size_t>(call.index)]);
+      call.held = worker.NotePrefetch(call, /*tag=*/held, &notes);
+      if (!call.held) continue;
+      ++held;
+      until = std::min(until, call.batch->deadlines[static_cast<size_t>(call.index)]);
     }
     DEUT_POINT("one_shot_workers.examined");
-    const bool asked = worker.session != nullptr && worker.session->StartPrefetch();
-    if (asked) std::ranges::stable_partition(examined, [](const QueuedOneShot& call) { return !call.held; });
-    messages_.mutex.Lock();
-    if (asked) {
-      const auto others = static_cast<size_t>(std::ranges::count(examined, false, &QueuedOneShot::held));
-      PutFirstLocked(calls.subspan(0, others));
-      calls.remove_prefix(others);
-      AwaitPrefetchLocked(worker, until);
+    PendingPrefetch pending = std::move(notes).Start();
+    if (!pending.sent()) {
+      worker.session = std::move(pending).Await(until).session;
+      messages_.mutex.Lock();
+      return PutFirstLocked(calls);
     }
+    std::ranges::stable_partition(examined, [](const QueuedOneShot& call) { return !call.held; });
+    messages_.mutex.Lock();
+    PutFirstLocked(calls.subspan(0, calls.size() - held));
+    calls.remove_prefix(calls.size() - held);
+    AwaitPrefetchLocked(worker, std::move(pending), calls, until);
   }
   PutFirstLocked(calls);
 }
 
 // A session that prefetches holds back the low-water. So its thread does nothing else until the prefetch has ended. Any
 // call it ran might wait for that end, such as a snapshot that wants to be later than it.
-void OneShotWorkers::AwaitPrefetchLocked(Worker& worker, Deadline until) {
+void OneShotWorkers::AwaitPrefetchLocked(Worker& worker, PendingPrefetch pending, absl::Span<QueuedOneShot> held,
+                                         Deadline until) {
   const Duration patience = PatienceLocked(worker);
   messages_.mutex.Unlock();
-  const bool all = [&] {
+  EndedPrefetch ended = [&] {
     const BlockingHook blocking_hook(worker.hand_over(), patience);
-    return worker.session->AwaitPrefetch(until);
+    return std::move(pending).Await(until);
   }();
+  worker.session = std::move(ended.session);
+  for (EndedPrefetch::Begun& begun : ended.begun) held[begun.tag].begun = std::move(begun.transaction);
   const MonotonicTime now = runtime_.Now();
   messages_.mutex.Lock();
   if (worker.TakeHandedOver()) ++running_;
-  if (!all) no_prefetch_until_ = now + kPauseAfterMissedPrefetch;
+  if (!ended.all_answered) no_prefetch_until_ = now + kPauseAfterMissedPrefetch;
 }
 
 Duration OneShotWorkers::PatienceLocked(const Worker& worker) const {

@@ -12,7 +12,7 @@
 // request. It waits for the answers in the state `handed over` (see below), and another thread runs the other calls. A call
 // whose answer takes too long (hold_back) waits for it by itself, and there is no prefetching for a while. A thread
 // whose reads are in flight runs nothing.
-// A call that begins with a scan is begun (TransactionSession::BeginForPrefetch), because a scan's answer is good for its own
+// A call that begins with a scan is begun (PrefetchNotes::Begin), because a scan's answer is good for its own
 // transaction only. The transaction stays with its call, and the thread that runs the call continues it, on any session.
 // A thread that has begun calls puts them in front of the queue (one_shot_queue.h). So they run before that thread runs
 // anything that might wait for their end. No thread waits for room while begun calls are queued: they are ended before,
@@ -54,6 +54,7 @@
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
+#include "protocol/prefetch.h"
 #include "protocol/transaction_service.h"
 #include "protocol/transactions/one_shot_messages.h"
 #include "protocol/transactions/one_shot_scheduler.h"
@@ -100,7 +101,9 @@ class OneShotWorkers final : public OneShotScheduler {
   // Examines calls at the front of the queue, sends the reads that they need, and waits for the answers. Then it queues
   // the calls again.
   void PrefetchLocked(Worker& worker) DEUT_REQUIRES(messages_.mutex);
-  void AwaitPrefetchLocked(Worker& worker, Deadline until) DEUT_REQUIRES(messages_.mutex);
+  // `held`: the calls that wait for the prefetch. They get their begun transactions.
+  void AwaitPrefetchLocked(Worker& worker, PendingPrefetch pending, absl::Span<QueuedOneShot> held, Deadline until)
+      DEUT_REQUIRES(messages_.mutex);
   void PutFirstLocked(absl::Span<QueuedOneShot> calls) DEUT_REQUIRES(messages_.mutex);
   bool NeedsAcknowledgerLocked() const DEUT_REQUIRES(messages_.mutex) {
     return !acknowledging_ && messages_.backlog().withheld;
