@@ -177,9 +177,14 @@ bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word) {
          CheckBits(lsn, encoded & 0xFFFF'FFFF'FFFFu) == encoded >> 48;
 }
 
+size_t RecordBytesFor(size_t body_bytes) {
+  return (kRecordWordBytes + body_bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+}
+
 RecordWord MakeRecordWord(RecordType type, size_t body_bytes) {
-  const size_t bytes = (kRecordWordBytes + body_bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
-  DEUT_DCHECK(bytes <= UINT32_MAX);
+  const size_t bytes = RecordBytesFor(body_bytes);
+  // A shorter length would make a reader take the record's own bytes for the records behind it.
+  DEUT_CHECK(bytes <= UINT32_MAX);
   return RecordWord{.bytes = static_cast<uint32_t>(bytes),
                     .type = type,
                     .padding = static_cast<uint8_t>(bytes - kRecordWordBytes - body_bytes)};

@@ -39,7 +39,10 @@ struct RecordWord {
 uint64_t EncodeRecordWord(Lsn lsn, RecordWord word);
 // Returns false if `encoded` is not the first word of a record at `lsn`.
 bool DecodeRecordWord(Lsn lsn, uint64_t encoded, RecordWord* word);
-// Returns the word for a record whose body has `body_bytes`.
+// Returns the length of a record whose body has `body_bytes`, with word and padding. It may be more than a RecordWord
+// can state. A caller compares it with its limit before it makes the word.
+size_t RecordBytesFor(size_t body_bytes);
+// Returns the word for a record whose body has `body_bytes`. REQUIRES: RecordBytesFor(body_bytes) <= UINT32_MAX.
 RecordWord MakeRecordWord(RecordType type, size_t body_bytes);
 
 // Body of COMMIT, NAMED COMMIT (with an id) and CHUNK.

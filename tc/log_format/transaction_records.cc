@@ -24,12 +24,13 @@ size_t UpdatesOfChunk(absl::Span<const Update> updates, size_t chunk_bytes) {
 
 Footprint FootprintOf(absl::Span<const Update> updates, bool named, size_t chunk_bytes) {
   Footprint footprint;
-  const auto add = [&](RecordType type, size_t body_bytes) {
-    const uint64_t bytes = MakeRecordWord(type, body_bytes).bytes;
+  const auto add = [&](size_t body_bytes) {
+    const uint64_t bytes = RecordBytesFor(body_bytes);
     const uint64_t block = BlockBytesFor(bytes);
     footprint.log_bytes += bytes;
     footprint.disk_bytes += block;
     footprint.largest_block = std::max(footprint.largest_block, block);
+    footprint.largest_record = std::max(footprint.largest_record, bytes);
     return bytes;
   };
   size_t left = 0;
@@ -40,15 +41,14 @@ Footprint FootprintOf(absl::Span<const Update> updates, bool named, size_t chunk
     for (size_t count; (count = UpdatesOfChunk(updates, chunk_bytes)) != updates.size(); ++chunks) {
       size_t bytes = 0;
       for (const Update& update : updates.first(count)) bytes += UpdateBytes(update);
-      add(RecordType::kChunk, kTransactionHeaderBytes + bytes);
+      add(kTransactionHeaderBytes + bytes);
       DEUT_DCHECK(bytes <= left);
       left -= bytes;
       updates.remove_prefix(count);
     }
   }
   footprint.has_chunks = chunks != 0;
-  footprint.commit_bytes =
-      add(named ? RecordType::kNamedCommit : RecordType::kCommit, header + chunks * sizeof(uint64_t) + left);
+  footprint.commit_bytes = add(header + chunks * sizeof(uint64_t) + left);
   return footprint;
 }
 

@@ -24,6 +24,8 @@ struct Footprint {
   uint64_t disk_bytes = 0;     // bytes of their blocks if each record has its own block: the most that they take
   uint64_t largest_block = 0;  // the largest of these blocks
   uint64_t commit_bytes = 0;   // bytes of the commit record
+  // Bytes of the largest record. They may exceed every limit of a log: the caller refuses such a transaction.
+  uint64_t largest_record = 0;
   bool has_chunks = false;
 };
 // The footprint of a commit of `updates`. `named`: with an id. Does not allocate.

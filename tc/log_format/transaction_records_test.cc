@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/transaction_id.h"
@@ -21,6 +23,29 @@ TEST(TransactionRecordsTest, AChunkHasAtLeastOneUpdate) {
   EXPECT_EQ(UpdatesOfChunk(updates, 100), 1u);
   EXPECT_EQ(UpdatesOfChunk(updates, 10040), 2u);
   EXPECT_FALSE(FootprintOf(absl::MakeConstSpan(updates).first(1), false, 100).has_chunks);
+}
+
+// A record's word has 32 bits for its length. The footprint must not be cut to them, because the log compares it with its
+// limit. Only the lengths of keys and values are read, so the values need not exist.
+TEST(TransactionRecordsTest, AFootprintBeyond32BitsIsNotTruncated) {
+  constexpr uint64_t kBeyond = uint64_t{1} << 32;
+  const std::string start("v");
+  const std::string_view huge(start.data(), kBeyond);
+  for (const bool named : {false, true}) {
+    // In the commit record.
+    const std::vector<Update> alone = {Put(1, "a", huge)};
+    const Footprint commit = FootprintOf(alone, named, 100);
+    EXPECT_GT(commit.commit_bytes, kBeyond);
+    EXPECT_EQ(commit.largest_record, commit.commit_bytes);
+    EXPECT_EQ(commit.log_bytes, commit.commit_bytes);
+    EXPECT_GT(commit.disk_bytes, kBeyond);
+    // In a chunk, below a small commit record.
+    const std::vector<Update> first = {Put(1, "a", huge), Put(2, "b", "small")};
+    const Footprint chunk = FootprintOf(first, named, 100);
+    EXPECT_LT(chunk.commit_bytes, 200u);
+    EXPECT_GT(chunk.largest_record, kBeyond);
+    EXPECT_EQ(chunk.log_bytes, chunk.largest_record + chunk.commit_bytes);
+  }
 }
 
 // The reserved bytes are exactly the appended bytes, for all sizes, with and without an id.

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -82,6 +84,24 @@ TEST_F(LogSpaceTest, D5CommitsThatLookAtOnceDoNotShareTheirRoom) {
   AppendResult last;
   for (SpaceClaim& claim : claims) last = Append(updates, std::move(claim));
   EXPECT_TRUE(log_->WaitDurable(last.lsn, kNoDeadline).ok());
+}
+
+// A record's word has 32 bits for its length. The limit is compared with the whole length, of chunks as well. Only the
+// lengths of keys and values are read, so the values need not exist.
+TEST_F(LogSpaceTest, AnUpdateThatNoRecordCanHoldIsRefusedWhateverItsLength) {
+  const std::string start("v");
+  for (const uint64_t bytes : {uint64_t{options_.max_record_bytes}, (uint64_t{1} << 32) - 50, (uint64_t{1} << 32),
+                               (uint64_t{1} << 32) + 1000, (uint64_t{3} << 32) + 1000}) {
+    const std::string_view huge(start.data(), bytes);
+    const std::vector<Update> last = {Put(1, "a", "small"), Put(2, "b", huge)};
+    const std::vector<Update> first = {Put(1, "a", huge), Put(2, "b", "small")};
+    for (const std::vector<Update>& updates : {last, first}) {
+      const Result<SpaceClaim> claim = Reserve(updates);
+      EXPECT_EQ(claim.status(), ErrorCode::kInvalidArgument) << bytes;
+      EXPECT_NE(claim.status().message().find("needs a record of"), std::string_view::npos)
+          << claim.status().ToString();
+    }
+  }
 }
 
 TEST_F(LogSpaceTest, AClaimThatIsNotUsedIsGivenBack) {

@@ -116,8 +116,10 @@ struct RedoLog::Parts {
   }
 
   AppendResult AppendTransaction(RecordType type, const TransactionBody& body, bool claimed) {
-    const RecordWord word = MakeRecordWord(type, body.Bytes());
-    DEUT_CHECK(word.bytes <= options.max_record_bytes);
+    const size_t body_bytes = body.Bytes();
+    // Checked before the length is put into the 32 bits of the record's word.
+    DEUT_CHECK(RecordBytesFor(body_bytes) <= options.max_record_bytes);
+    const RecordWord word = MakeRecordWord(type, body_bytes);
     DEUT_DCHECK(SequencesRise(body.updates));
     const Lsn lsn = ring.Append(word, body, claimed && DEUT_STEP("D5.claim"));
     return AppendResult{.lsn = lsn, .first = lsn, .end = Lsn(lsn.value + word.bytes)};
@@ -342,9 +344,10 @@ static_assert(RedoLog::kBytesBesideKeyAndValue == kUpdateHeaderBytes);
 Result<SpaceClaim> RedoLog::ReserveSpace(absl::Span<const Update> updates, TransactionId id, Deadline deadline) {
   if (!begun()) return DEUT_ERROR(kUnavailable, "the redo log is not written to yet");
   const Footprint footprint = FootprintOf(updates, id.given(), parts_->options.chunk_bytes);
-  if (footprint.commit_bytes > parts_->options.max_record_bytes) {
-    return DEUT_ERROR(kInvalidArgument, "a transaction of ", footprint.log_bytes,
-                      " bytes has more parts than a commit record can name");
+  if (footprint.largest_record > parts_->options.max_record_bytes) {
+    return DEUT_ERROR(kInvalidArgument, "a transaction of ", footprint.log_bytes, " bytes needs a record of ",
+                      footprint.largest_record, " bytes, because of one large update or of the number of its parts; ",
+                      "the limit is ", parts_->options.max_record_bytes);
   }
   return parts_->space.Claim(footprint, deadline);
 }

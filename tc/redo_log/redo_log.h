@@ -174,7 +174,8 @@ class RedoLog {
   // have their place. A commit of one record never waits. A larger one waits until segments are allocated for it, if the disk has room for them.
   //   RESOURCE_EXHAUSTED, with the figures and a retry hint. It passes by itself. Either allocated space has run down to the reserve because the disk
   //   is full, or to a quarter of the reserve while the next segment is not there yet; or the disk has no room for the segments of a large commit.
-  //   DEADLINE_EXCEEDED: allocation took longer. INVALID_ARGUMENT: more chunks than a commit record can name, or more than the whole disk holds.
+  //   DEADLINE_EXCEEDED: allocation took longer. INVALID_ARGUMENT: more chunks than a commit record can name, an update that no
+  //   record can hold, or more than the whole disk holds.
   //   UNAVAILABLE: before Begin, and after a failure or Stop.
   Result<SpaceClaim> ReserveSpace(absl::Span<const Update> updates, TransactionId id, Deadline deadline);
   // The bytes that an update takes in a record.
