@@ -156,8 +156,8 @@ class BwTree {
   bool BeginLoad(const Target& target, PageLoad* load);
   // False: the page has a different image by now, or the id names a different page. REQUIRES: a guard.
   bool StillImage(const PageLoad& load) const { return pages_.Image(load.id).newest() == load.parts.newest(); }
-  // CORRUPTION: the image is that of an inner page, or contradicts the bounds that the tree knows for the page. OK:
-  // the page was installed, or there is no longer anything to do.
+  // CORRUPTION: the image is that of an inner page, or contradicts the bounds or the right neighbour that the tree
+  // knows for the page. OK: the page was installed, or there is no longer anything to do.
   Status FinishLoad(const Target& target, PageLoad* load);
 
   // Returns at most n - 1 ascending keys that cut the tree into pieces of about equal size. It reads inner pages
@@ -254,7 +254,12 @@ class BwTree {
   // scan.cc
   PageView PageOf(const ScanCursor& cursor, ScanHint hint);
   // page_load.cc
-  bool HasBoundsOf(const BasePage& image, const PageView& page) const;
+  // How an image compares with what the tree says of its page. kUnclear: another thread has changed the tree meanwhile,
+  // so the caller descends again.
+  enum class Agreement : uint8_t { kAgrees, kDiffers, kUnclear };
+  Agreement CompareBounds(const BasePage& image, const PageView& page) const;
+  // REQUIRES: CompareBounds has agreed.
+  Agreement CompareSibling(const BasePage& image, const PageView& page);
   // update.cc
   Result<Outcome> Update(NodeKind kind, std::string_view key, std::string_view value, Version version,
                          const LeafHint& hint);

@@ -1,5 +1,6 @@
 #include "dc/bwtree/page_load.h"
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -125,38 +126,68 @@ bool BwTree::BeginLoad(const Target& target, PageLoad* load) {
 }
 
 // The bounds are known without the image: from the stub, or from the parent if its head has not changed since it led
-// here (update.cc).
-bool BwTree::HasBoundsOf(const BasePage& image, const PageView& page) const {
+// here (update.cc). If the head has changed, the page may have been split, written and evicted between the two loads,
+// and the bounds that were read may be those from before.
+BwTree::Agreement BwTree::CompareBounds(const BasePage& image, const PageView& page) const {
   const Fence& fence = *image.fence;
   if (page.head() != nullptr) {
     const Fence& known = *page.head()->fence;
-    return page.head()->base->low() == image.low() && known.bounded() == fence.bounded() &&
-           known.high_key() == fence.high_key();
+    const bool same = page.head()->base->low() == image.low() && known.bounded() == fence.bounded() &&
+                      known.high_key() == fence.high_key();
+    return same ? Agreement::kAgrees : Agreement::kDiffers;
   }
-  if (page.parent == kNoPage || pages_.Load(page.parent) != page.parent_head) return true;
+  // A page that was reached from its left neighbour has a term by now: the page was evicted with its term posted
+  // (evict.cc), after the parent was read.
+  if (page.parent == kNoPage || pages_.Load(page.parent) != page.parent_head) return Agreement::kUnclear;
+  // The low key may be any bytes. It has to be the one under which the parent names this page: the bounds of another
+  // child would pass the comparison below, too.
+  bool first = false;
+  if (ChildAt(page.parent_head, image.low(), &first) != page.id) return Agreement::kDiffers;
   const ChildBounds known = BoundsOfChild(page.parent_head, image.low());
-  return known.low == image.low() && known.bounded == fence.bounded() && known.high == fence.high_key();
+  const bool same = known.bounded == fence.bounded() && known.high == fence.high_key();
+  return same ? Agreement::kAgrees : Agreement::kDiffers;
 }
 
+// The right neighbour is the page that the inner pages name for the page's high key. Its term stays while the page is
+// on storage or a stub: only a merge into this page removes it. Such a merge finds the page loaded and changes it before
+// it can be evicted (merge.cc). So if the page's word is the same after the term was read, the term that was read is
+// that of the neighbour.
+BwTree::Agreement BwTree::CompareSibling(const BasePage& image, const PageView& page) {
+  const Fence& fence = *image.fence;
+  if (!fence.bounded()) return Agreement::kAgrees;  // no sibling (page_image.cc)
+  const PageView parent = Descend(/*level=*/1, Target(fence.high_key(), Side::kAt));
+  bool first = false;
+  if (ChildAt(parent.head(), fence.high_key(), &first) == fence.sibling) return Agreement::kAgrees;
+  return pages_.LoadWord(page.id) == page.word ? Agreement::kDiffers : Agreement::kUnclear;
+}
+
+// Each round that is not the last one is caused by another thread, which has changed the page or its parent.
 Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
   const ReclamationDomain::Guard guard(domain_);
-  const PageView page = Descend(/*level=*/0, target);
-  if (page.id != load->id || page.loaded()) return Status::Ok();
-  // The page's word was loaded above, before this comparison. In the other order, a load, a flush and an eviction in
-  // between could give the page a newer image and word. The compare-and-swap would then install the older content.
-  DEUT_POINT("bwtree.load.before_image_again");
-  if (pages_.Image(page.id).newest() != load->parts.newest() && DEUT_STEP("bwtree.load_image_again")) {
-    return Status::Ok();
+  PageView page;
+  const auto refuse = [&](std::string_view what) {
+    // The base part states level, bounds and right neighbour.
+    const PageAddress base = load->parts[load->parts.count() - 1];
+    return DEUT_ERROR(kCorruption, "page ", page.id.value, ": its image in segment ", base.segment(), " at ",
+                      base.offset(), " ", what);
+  };
+  for (Agreement agreement = Agreement::kUnclear; agreement == Agreement::kUnclear;) {
+    page = Descend(/*level=*/0, target);
+    if (page.id != load->id || page.loaded()) return Status::Ok();
+    // The page's word was loaded above, before this comparison. In the other order, a load, a flush and an eviction in
+    // between could give the page a newer image and word. The compare-and-swap would then install the older content.
+    DEUT_POINT("bwtree.load.before_image_again");
+    if (pages_.Image(page.id).newest() != load->parts.newest() && DEUT_STEP("bwtree.load_image_again")) {
+      return Status::Ok();
+    }
+    if (!load->page->is_leaf()) return refuse("is that of an inner page, but the page is a leaf");
+    agreement = CompareBounds(*load->page, page);
+    if (agreement == Agreement::kDiffers) return refuse("has other bounds than its parent says");
+    if (agreement == Agreement::kUnclear) continue;
+    agreement = CompareSibling(*load->page, page);
+    if (agreement == Agreement::kDiffers) return refuse("names another right neighbour than the inner pages say");
   }
   const Node* const stub = page.head();
-  if (!load->page->is_leaf()) {
-    return DEUT_ERROR(kCorruption, "page ", page.id.value, ": its image in segment ", load->parts.newest().segment(),
-                      " at ", load->parts.newest().offset(), " is that of an inner page, but the page is a leaf");
-  }
-  if (!HasBoundsOf(*load->page, page)) {
-    return DEUT_ERROR(kCorruption, "page ", page.id.value, ": its image in segment ", load->parts.newest().segment(),
-                      " at ", load->parts.newest().offset(), " has other bounds than its parent says");
-  }
   const uint32_t live = load->page->live_records();
   Chain chain(std::move(load->page));
   if (stub != nullptr) chain.CopyFromStub(stub);

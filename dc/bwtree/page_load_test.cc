@@ -269,6 +269,130 @@ TEST(PageLoad, BoundsThatAreNotThoseOfTheParentAndAPageThatIsItsOwnSiblingAreRef
   }
 }
 
+// Gives the page an image of one base part without records, with these bounds.
+ImageParts EmptyImage(StoredTree& t, PageId id, const BasePage::Bounds& bounds) {
+  std::string payload;
+  EncodeBaseImage(*BasePage::Build(/*level=*/0, bounds, Timestamp(), BasePage::Content()), &payload);
+  return ImageParts(t.Append(HeaderOf(PartKind::kBase, id), payload));
+}
+
+void ExpectNamesImage(const Status& status, PageId page, const ImageParts& image) {
+  EXPECT_EQ(status, ErrorCode::kCorruption);
+  const PageAddress base = image[image.count() - 1];
+  const std::string where =
+      Concat("page ", page.value, ": its image in segment ", base.segment(), " at ", base.offset());
+  EXPECT_TRUE(status.message().starts_with(where)) << status.ToString() << " does not begin with " << where;
+}
+
+// The bounds are those of a child of the same parent, but of another one.
+TEST(PageLoad, TheBoundsOfAnotherPageAreRefused) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const PageId other = t.LeafOf(50);
+  ASSERT_NE(other, leaf.id);
+  ASSERT_TRUE(t.Evict(other));
+  PageLoad foreign;
+  const std::string key = KeyOf(50);
+  ASSERT_TRUE(t.tree().BeginLoad(Target(key, Side::kAt), &foreign));
+  ASSERT_TRUE(foreign.ReadImage(t.store()).ok());
+  const Fence& fence = *foreign.page->fence;
+  const ImageParts parts = EmptyImage(t, leaf.id, {foreign.page->low(), fence.high_key(), fence.sibling});
+  leaf.SetImage(parts);
+  ExpectNamesImage(t.Load(kNumber), leaf.id, parts);
+  EXPECT_TRUE(leaf.on_storage());
+  leaf.SetImage(leaf.image);
+  t.ExpectRight();
+}
+
+// While the image is compared, the parent gets a term. A comparison with the parent that led here would prove nothing,
+// so the thread descends again.
+TEST(PageLoad, WrongBoundsAreRefusedAlsoIfTheParentChangesMeanwhile) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const PageLoad load = leaf.BeginAndRead();
+  const std::string inside = KeyOf(kNumber);
+  const std::string high(load.page->fence->high_key());
+  const ImageParts wrong = EmptyImage(t, leaf.id, {inside, high, load.page->fence->sibling});
+  const auto split_another = [&] {
+    const uint64_t splits = t.tree().statistics().splits;
+    while (t.tree().statistics().splits == splits) t.Put(50, std::string(800, 'x'));
+  };
+  leaf.SetImage(wrong);
+  PageLoad damaged = leaf.BeginAndRead();
+  t.AtPoint("bwtree.load.before_image_again", split_another);
+  ExpectNamesImage(leaf.Finish(&damaged), leaf.id, wrong);
+  EXPECT_TRUE(leaf.on_storage());
+  // The right image is put in under the same change.
+  leaf.SetImage(leaf.image);
+  PageLoad intact = leaf.BeginAndRead();
+  t.AtPoint("bwtree.load.before_image_again", [&] {
+    const uint64_t splits = t.tree().statistics().splits;
+    while (t.tree().statistics().splits == splits) t.Put(2, std::string(800, 'x'));
+  });
+  ASSERT_TRUE(leaf.Finish(&intact).ok());
+  EXPECT_FALSE(leaf.on_storage());
+  t.ExpectRight();
+}
+
+// A scan would go on there, and a flusher would write that page first: to ids that do not exist, in a circle, or past
+// records.
+TEST(PageLoad, ARightSiblingThatTheInnerPagesDoNotNameIsRefused) {
+  for (const bool stub : {false, true}) {
+    StoredLeaf leaf;
+    StoredTree& t = leaf.t;
+    const PageLoad load = leaf.BeginAndRead();
+    const std::string low(load.page->low());
+    const std::string high(load.page->fence->high_key());
+    const PageId sibling = load.page->fence->sibling;
+    ASSERT_NE(sibling, kNoPage);
+    if (stub) t.Put(kNumber, "blind");
+    const Node* const head = t.HeadOf(leaf.id);
+    for (const PageId wrong : {t.LeafOf(0), t.LeafOf(59), t.tree().root(), PageId(1u << 30), PageId(60000)}) {
+      ASSERT_NE(wrong, sibling);
+      const ImageParts parts = EmptyImage(t, leaf.id, {low, high, wrong});
+      leaf.SetImage(parts);
+      ExpectNamesImage(t.Load(kNumber), leaf.id, parts);
+      EXPECT_EQ(t.HeadOf(leaf.id), head);
+    }
+    leaf.SetImage(leaf.image);
+    t.ExpectRight();
+  }
+}
+
+// The right sibling of a parent's last child is named by the next parent.
+TEST(PageLoad, TheSiblingOfAParentsLastChildIsComparedToo) {
+  StoredTree t;
+  t.FillSettled(400);
+  ASSERT_GE(t.tree().root_level(), 2);
+  // Walks go from right to left.
+  PageId id = kNoPage;
+  std::string high;
+  PageId parent_right_of_it = kNoPage;
+  t.Walk(0, [&](const VisitedPage& page) {
+    if (id == kNoPage && parent_right_of_it != kNoPage && page.parent != parent_right_of_it) {
+      id = page.id;
+      high = page.high;
+    }
+    parent_right_of_it = page.parent;
+  });
+  ASSERT_NE(id, kNoPage);
+  const Target target(high, Side::kBelow);
+  ASSERT_TRUE(t.Evict(id));
+  const ImageParts image = t.ImageOf(id);
+  PageLoad load;
+  ASSERT_TRUE(t.tree().BeginLoad(target, &load));
+  ASSERT_TRUE(load.ReadImage(t.store()).ok());
+  const ImageParts parts = EmptyImage(t, id, {load.page->low(), high, t.LeafOf(0)});
+  t.SetImage(id, parts);
+  ExpectNamesImage(t.Load(target), id, parts);
+  EXPECT_EQ(t.HeadOf(id), nullptr);
+  t.SetImage(id, image);
+  const Status loaded = t.Load(target);
+  EXPECT_TRUE(loaded.ok()) << loaded.ToString();
+  EXPECT_NE(t.HeadOf(id), nullptr);
+  t.ExpectRight();
+}
+
 // A descent that took it for a leaf's parent would follow its children.
 TEST(PageLoad, AnInnerPageInTheLeafsPlaceIsRefused) {
   StoredLeaf leaf;
@@ -372,6 +496,33 @@ TEST(PageLoad, ThePageMayBeSplitMeanwhile) {
   t.Evict();
   ASSERT_TRUE(leaf.Finish(&old).ok());
   t.ExpectRight();
+}
+
+// Another thread loads the page, and merges it and its right neighbour. The inner pages no longer name the neighbour
+// then. That is no damage.
+TEST(PageLoad, AMergeWithTheRightNeighbourMeanwhileIsNoDamage) {
+  for (const bool stub : {false, true}) {
+    StoredLeaf leaf;
+    StoredTree& t = leaf.t;
+    if (stub) t.Put(kNumber, "blind");
+    PageLoad late = leaf.BeginAndRead();
+    const uint64_t merges = t.tree().statistics().merges;
+    t.AtPoint("bwtree.load.before_image_again", [&] {
+      ASSERT_TRUE(t.Load(kNumber).ok());
+      // The second round leaves nothing but tombstones in the base pages.
+      for (int round = 0; round < 2; ++round) {
+        for (uint64_t i = 0; i < 60; ++i) {
+          if (i != kNumber) t.Delete(i);
+        }
+      }
+      t.SetConsolidation(t.now() + 1);
+      MergeOnce(&t.tree());
+    });
+    const Status status = leaf.Finish(&late);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    EXPECT_GT(t.tree().statistics().merges, merges);
+    t.ExpectRight();
+  }
 }
 
 TEST(PageLoad, ALostCompareAndSwapChangesNothing) {
