@@ -10,6 +10,16 @@
 
 namespace deut::dc {
 
+BwTree::BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root)
+    : pages_(environment.pages),
+      domain_(environment.domain),
+      consolidation_timestamp_(environment.consolidation_timestamp),
+      gate_(environment.gate),
+      images_(environment.images),
+      options_(options),
+      table_(table),
+      root_(root) {}
+
 Result<std::unique_ptr<BwTree>> BwTree::Create(const BwTreeEnvironment& environment, const BwTreeOptions& options,
                                                TableId table) {
   DEUT_CHECK(options.leaf_page_bytes > 0 && options.inner_page_bytes > 0 && options.leaf_chain_length > 0 &&

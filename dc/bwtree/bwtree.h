@@ -52,12 +52,15 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
+#include "dc/bwtree/bwtree_environment.h"
 #include "dc/bwtree/bwtree_options.h"
 #include "dc/bwtree/inner_view.h"
+#include "dc/bwtree/level_walk.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/bwtree/named_page.h"
 #include "dc/bwtree/node.h"
 #include "dc/bwtree/page_load.h"
+#include "dc/bwtree/page_view.h"
 #include "dc/bwtree/page_visitor.h"
 #include "dc/bwtree/scan_cursor.h"
 #include "dc/bwtree/smo_gate.h"
@@ -65,18 +68,6 @@
 #include "protocol/record_batch.h"
 
 namespace deut::dc {
-
-// The objects that all trees share. They outlive the trees.
-struct BwTreeEnvironment {
-  MappingTable& pages;
-  ReclamationDomain& domain;
-  // The consolidation timestamp C of rule X1.
-  const std::atomic<uint64_t>& consolidation_timestamp;
-  // Null: no gate; it counts as always open.
-  const SmoGate* gate = nullptr;
-  // The store that holds the images; null: the tree has no images.
-  SegmentStore* images = nullptr;
-};
 
 class BwTree {
  public:
@@ -94,10 +85,7 @@ class BwTree {
   BwTree(const BwTree&) = delete;
   BwTree& operator=(const BwTree&) = delete;
 
-  struct NamedPages {
-    std::vector<NamedPage> inner;
-    std::vector<PageId> leaves;
-  };
+  using NamedPages = dc::NamedPages;
   // Recovery (restore.cc): reads an inner page, or the root, into memory. *below: the pages that it names. Returns
   // CORRUPTION with page, segment and offset if the page differs from the description in `named`, or names a page
   // that does not exist. Several threads may restore different pages.
@@ -107,9 +95,7 @@ class BwTree {
   // Sets the number of records that the leaf counts for in the statistics.
   void CountRecords(PageId id, uint32_t live);
 
-  // The leaf to which an update of a key belongs, as of some moment. A caller with several updates finds all their
-  // leaves before it makes the first update. The cache lines that they touch are then prefetched together.
-  class LeafHint;
+  using LeafHint = dc::LeafHint;
   // Finds the leaves of several keys, at most kMaxLeavesPerCall. The searches run side by side, so that their cache
   // misses overlap. They read inner pages only. REQUIRES: a guard, which the caller holds until it has used the
   // hints.
@@ -132,7 +118,7 @@ class BwTree {
   // The same in steps, for a caller that reads several keys. Each step prefetches the memory that the next step of
   // the same read needs, while the caller takes the same step of the other reads. REQUIRES: one guard for all steps
   // of a read; the key outlives them.
-  class Lookup;
+  using Lookup = dc::Lookup;
   static constexpr int kReadSteps = 2;
   Lookup BeginRead(std::string_view key);
   // The caller calls ContinueRead exactly kReadSteps times between BeginRead and EndRead.
@@ -168,11 +154,7 @@ class BwTree {
   // its next `count` neighbours. It looks below one parent only (the result is advice).
   std::vector<std::string> FindUnloadedLeaves(const Target& target, bool ascending, size_t count);
   // walk.cc: a walk visits the children of one inner page at a time, from right to left.
-  // The part of a level that a walk has still to visit: the pages below `high`. An empty high is above every key.
-  struct Walk {
-    std::string high;
-    bool complete = false;
-  };
+  using Walk = LevelWalk;
   // Visits the pages of `level` that have one common parent, and moves the walk. VisitedPage::parent is kNoPage for
   // the root, and for a page whose split has no index term yet.
   void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor);
@@ -182,12 +164,8 @@ class BwTree {
   // thread that merges pages may call this. REQUIRES: a guard.
   bool Evict(const VisitedPage& page);
 
-  // merge.cc: the result of one step, which covers the pages of one parent.
-  struct MergeReport {
-    uint64_t merged = 0;
-    bool postponed = false;            // some pages may be merged later
-    std::vector<std::string> to_load;  // keys in pages that must be loaded first
-  };
+  // merge.cc
+  using MergeReport = dc::MergeReport;
   // Merges neighbouring small pages of `level` that have one common parent, and moves the walk. One thread at a time.
   void MergePages(uint8_t level, Walk* walk, MergeReport* report);
   // Takes the remaining steps of a merge, or undoes the merge if it cannot be completed. A thread that meets a
@@ -214,33 +192,14 @@ class BwTree {
   uint64_t ApproximateRecords();
 
  private:
-  // A page, the word that was read for it, and the inner page that led to it. There is no parent if the page was
-  // reached from its left neighbour.
-  struct PageView {
-    PageId id;
-    PageWord word;
-    PageId parent = kNoPage;
-    const Node* parent_head = nullptr;
-
-    // Null: the page is on storage.
-    const Node* head() const { return word.head(); }
-    // Its records are in memory.
-    bool loaded() const { return head() != nullptr && !head()->base->stub(); }
-  };
   // A page that has an id but that no other thread knows. Its destructor gives both back unless it was published.
   class UnpublishedPage;
 
+  using PageView = dc::PageView;
+
   static constexpr uint32_t kForcedLimitFactor = 4;
 
-  BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root)
-      : pages_(environment.pages),
-        domain_(environment.domain),
-        consolidation_timestamp_(environment.consolidation_timestamp),
-        gate_(environment.gate),
-        images_(environment.images),
-        options_(options),
-        table_(table),
-        root_(root) {}
+  BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root);
 
   bool MayRestructure() const { return gate_ == nullptr || !gate_->closed(); }
 
@@ -299,12 +258,7 @@ class BwTree {
   void CountIfSmall(size_t before, const BasePage& page);
   size_t SizeOf(PageId id, PageWord word) const;
   // Upper bound of the bytes that the page's image takes on storage.
-  size_t ImageBytes(PageId id) const {
-    size_t bytes = 0;
-    const ImageParts image = pages_.Image(id);
-    for (const PageAddress part : image.all()) bytes += part.length_bound();
-    return bytes;
-  }
+  size_t ImageBytes(PageId id) const;
   // Drops the leaf's tombstones if they are most of it.
   void ConsolidateIfMostlyTombstones(PageId id, std::string_view key, MergeReport* report);
   bool Merge(PageId left, PageId right, std::string_view left_key, std::string_view right_key, MergeReport* report);
@@ -338,35 +292,6 @@ class BwTree {
   std::atomic<uint64_t> helped_splits_{0};
   std::atomic<uint64_t> merges_{0};
   std::atomic<uint64_t> small_pages_{1};  // starts at one: the first merge pass looks at all pages
-};
-
-class BwTree::LeafHint {
- public:
-  LeafHint() = default;  // not known
-  // For a page that cannot be read: it accepts blind updates up to the size that one part of an image can hold.
-  static LeafHint Unreadable() {
-    LeafHint hint;
-    hint.unreadable_ = true;
-    return hint;
-  }
-
- private:
-  friend class BwTree;
-  explicit LeafHint(const PageView& page) : page_(page) {}
-  PageView page_{kNoPage, PageWord()};
-  bool unreadable_ = false;
-};
-
-class BwTree::Lookup {
- public:
-  Lookup() : Lookup(Target({}, Side::kAt), PageView{kNoPage, PageWord()}) {}
-
- private:
-  friend class BwTree;
-  Lookup(const Target& target, const PageView& page) : target_(target), page_(page) {}
-  Target target_;
-  PageView page_;
-  int step_ = 0;
 };
 
 }  // namespace deut::dc

@@ -74,6 +74,13 @@ size_t BwTree::PageLimit(uint8_t level) const {
   return level == 0 ? options_.leaf_page_bytes : options_.inner_page_bytes;
 }
 
+size_t BwTree::ImageBytes(PageId id) const {
+  size_t bytes = 0;
+  const ImageParts image = pages_.Image(id);
+  for (const PageAddress part : image.all()) bytes += part.length_bound();
+  return bytes;
+}
+
 void BwTree::CountIfSmall(size_t before, const BasePage& page) {
   const bool small = ContentBytes(page) <= PageLimit(page.level) / kSmallPageDivisor;
   if (page.bytes() >= before || !(small || IsMostlyTombstones(page))) return;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "dc/bwtree/base_page.h"
 #include "dc/page_store/page_id.h"
@@ -20,6 +21,12 @@ struct NamedPage {
   std::string low;
   std::string high;  // valid if `bounded`
   bool bounded = false;
+};
+
+// The pages that an inner page names. Of leaves, recovery needs only the ids.
+struct NamedPages {
+  std::vector<NamedPage> inner;
+  std::vector<PageId> leaves;
 };
 
 // Describes the root of a tree, which covers all keys.
