@@ -1,6 +1,7 @@
 #include "dc/verify/store_on_disk.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "common/base/check.h"
@@ -25,6 +26,11 @@ RecordStoreOptions StoreOnDisk::SmallPages() {
   options.store.segment_bytes = 64 << 10;
   options.store.append_buffer_bytes = 64 << 10;
   options.max_pages = 1 << 20;
+  // The files depend on the calls alone. A background thread would write at times of its own: a part that it appends
+  // after the last checkpoint is named by none, so damage there is no damage.
+  options.cleaner.interval = Duration();
+  options.scrubber.bytes_per_second = 0;
+  options.merge_interval = std::chrono::hours(24);
   return options;
 }
 
