@@ -149,9 +149,9 @@ BwTree::Agreement BwTree::CompareBounds(const BasePage& image, const PageView& p
 }
 
 // The right neighbour is the page that the inner pages name for the page's high key. Its term stays while the page is
-// on storage or a stub: only a merge into this page removes it. Such a merge finds the page loaded and changes it before
-// it can be evicted (merge.cc). So if the page's word is the same after the term was read, the term that was read is
-// that of the neighbour.
+// on storage or a stub: only a merge into this page removes it. Such a merge finds the page loaded, and changes it
+// before it can be evicted (merge.cc). So if the page's word is the same after the term was read, the term that was
+// read is that of the neighbour.
 BwTree::Agreement BwTree::CompareSibling(const BasePage& image, const PageView& page) {
   const Fence& fence = *image.fence;
   if (!fence.bounded()) return Agreement::kAgrees;  // no sibling (page_image.cc)
