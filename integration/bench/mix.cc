@@ -7,6 +7,8 @@ namespace {
 
 using ycsb::Distribution;
 
+constexpr std::string_view kUniformSuffix = "-uniform";
+
 // Percent of reads, updates, inserts, scans, read-modify-writes.
 constexpr Mix kMixes[] = {
     {.name = "a", .percent = {50, 50, 0, 0, 0}},
@@ -24,6 +26,11 @@ constexpr Mix kMixes[] = {
     {.name = "u", .percent = {0, 100, 0, 0, 0}, .distribution = Distribution::kUniform},
 };
 
+// Returns whether the mix reads and writes single records, chosen by Zipf.
+bool HasUniformVariant(const Mix& mix) {
+  return mix.distribution == Distribution::kZipfian && mix.percent[static_cast<size_t>(StepKind::kScan)] == 0;
+}
+
 }  // namespace
 
 StepKind Mix::Choose(Random& random) const {
@@ -36,11 +43,17 @@ StepKind Mix::Choose(Random& random) const {
 }
 
 Result<Mix> MixByName(std::string_view name) {
-  for (const Mix& mix : kMixes) {
-    if (mix.name == name) return mix;
+  const bool uniform = name.ends_with(kUniformSuffix);
+  const std::string_view base = uniform ? name.substr(0, name.size() - kUniformSuffix.size()) : name;
+  for (Mix mix : kMixes) {
+    if (mix.name != base) continue;
+    if (!uniform) return mix;
+    if (!HasUniformVariant(mix)) break;
+    mix.distribution = Distribution::kUniform;
+    return mix;
   }
   return DEUT_ERROR(kInvalidArgument, "no workload is named ", Quoted(name),
-                    "; there are a, b, c, d, e, f, t, l and u");
+                    "; there are a, b, c, d, e, f, t, l and u, and a, b, c, f and t with -uniform");
 }
 
 }  // namespace deut::bench

@@ -4,7 +4,8 @@
 //   a  50 % reads, 50 % updates      d  95 % reads of the latest, 5 % inserts       t  four operations each, 84 % reads, 16 % updates
 //   b  95 % reads, 5 % updates       e  95 % scans of 1 to 100, 5 % updates         l  scans of 10,000
 //   c  reads                         f  50 % reads, 50 % read-modify-writes         u  updates, durable when acknowledged
-// Keys are drawn by Zipf 0.99, in e by Zipf 0.877, in l and u uniformly.
+// Keys are drawn by Zipf 0.99, in e by Zipf 0.877, in l and u uniformly. The mixes of points a, b, c, f and t also exist
+// with uniform keys, as a-uniform and so on. A cache that holds half of the records then serves half of the points.
 #ifndef INTEGRATION_BENCH_MIX_H_
 #define INTEGRATION_BENCH_MIX_H_
 
@@ -32,7 +33,7 @@ struct Mix {
   StepKind Choose(Random& random) const;
 };
 
-// INVALID_ARGUMENT names the known mixes.
+// Returns the mix with this name, which may end in "-uniform". INVALID_ARGUMENT names the known mixes.
 Result<Mix> MixByName(std::string_view name);
 
 }  // namespace deut::bench
