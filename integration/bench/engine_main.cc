@@ -3,7 +3,8 @@
 // memory, processor time and writes are the store's own.
 //
 //   load RECORDS THREADS            -> result
-//   run MIX THREADS MILLISECONDS buffered|durable SEED [PIPELINE]   -> result; a thread runs PIPELINE transactions in parallel
+//   run MIX THREADS MILLISECONDS buffered|durable SEED [PIPELINE]   -> result; MIX as in mix.h; a thread runs PIPELINE transactions
+//                                      in parallel
 //   verify TRANSACTIONS SEED        -> result: points, short and long scans by one thread, each value checked whole; stores with equal content
 //                                      have equal checksums
 //   load_application NAME SIZE THREADS   -> result; NAME and SIZE as in applications.h
@@ -13,7 +14,7 @@
 //   statistics                      -> the store's counters
 //   quit                            (or the end of the input)
 // The first line of output describes the store: {name, isolation, interactive, buffered, durable}.
-//   result := {seconds, transactions, records_read, records_written, retries, checksum, p50_us, p99_us, records}
+//   result := {seconds, transactions, records_read, records_written, retries, checksum, p50_us, p99_us, p999_us, records}
 // Exit status: 0 done; 1 the store or a check failed (see the standard error output); 2 wrong flags or lines.
 #include <chrono>
 #include <cstdio>
@@ -72,6 +73,7 @@ std::string ResultJson(const ApplicationResult& result, uint64_t checksum) {
       .Text("checksum", Concat(absl::Hex(checksum)))
       .Number("p50_us", Microseconds(result.latency_ns, 50))
       .Number("p99_us", Microseconds(result.latency_ns, 99))
+      .Number("p999_us", Microseconds(result.latency_ns, 99.9))
       .Str();
 }
 
@@ -87,6 +89,7 @@ std::string ResultJson(const RunResult& result, uint64_t records) {
       .Text("checksum", Concat(absl::Hex(result.checksum)))
       .Number("p50_us", Microseconds(result.latency_ns, 50))
       .Number("p99_us", Microseconds(result.latency_ns, 99))
+      .Number("p999_us", Microseconds(result.latency_ns, 99.9))
       .Number("records", records)
       .Str();
 }
