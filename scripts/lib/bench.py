@@ -46,6 +46,8 @@ WORKLOADS = {
     'e': ([1, 2], [1, 16]), 'f': ([1, 2], [16]), 't': ([1, 2], [1, 16]), 'l': ([1, 2], [2]), 'u': ([1, 16], [1, 16]),
     'tpcc-np': ([1, 2], [16]), 'tpcc': ([1, 2], [16]), 'tatp': ([1, 2], [16]),
 }
+# The workloads whose keys --uniform draws uniformly (integration/bench/mix.h).
+UNIFORM = ('a', 'b', 'c', 'f', 't')
 # Those of whole transactions that follow from what they read (integration/bench/application.h): the option that says how large, and whose records they use.
 APPLICATIONS = {'tpcc-np': ('warehouses', 'tpcc'), 'tpcc': ('warehouses', 'tpcc'), 'tatp': ('thousand_subscribers', 'tatp')}
 
@@ -258,7 +260,8 @@ class Run:
         time = int(self.options.seconds * 1000)
         if workload in APPLICATIONS:
             return f'run_application {self.application(workload)} {threads} {time} buffered {SEED + number}'
-        line = f'run {workload} {threads} {time} {"durable" if workload == "u" else "buffered"} {SEED + number}'
+        mix = f'{workload}-uniform' if self.options.uniform and workload in UNIFORM else workload
+        line = f'run {mix} {threads} {time} {"durable" if workload == "u" else "buffered"} {SEED + number}'
         return line if self.options.pipeline == 1 else f'{line} {self.options.pipeline}'
 
     def application(self, workload):
@@ -302,7 +305,8 @@ class Run:
                         'load_average': os.getloadavg()},
             'options': {'records': self.options.records, 'value_bytes': self.options.value_bytes,
                         'cache_bytes': self.options.cache, 'rounds': self.options.rounds,
-                        'seconds': self.options.seconds, 'pipeline': self.options.pipeline, 'over': self.options.over},
+                        'seconds': self.options.seconds, 'pipeline': self.options.pipeline, 'over': self.options.over,
+                        'uniform': self.options.uniform},
             'contenders': {name: contender.facts for name, contender in self.open.items()},
             'rows': rows,
         }
@@ -359,6 +363,7 @@ def options_of(arguments):
     parser.add_argument('--warehouses', type=int)
     parser.add_argument('--thousand_subscribers', type=int)
     parser.add_argument('--cache', type=int, help='bytes')
+    parser.add_argument('--uniform', action='store_true')
     parser.add_argument('--rounds', type=int)
     parser.add_argument('--load_rounds', type=int, default=1)
     parser.add_argument('--seconds', type=float)

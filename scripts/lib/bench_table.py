@@ -165,16 +165,20 @@ def tables(result):
     options, machine = result['options'], result['machine']
     head = (f'{options["records"]:,} records of {options["value_bytes"]} bytes, {short(options["cache_bytes"])}B of cache; '
             f'{options["rounds"]} rounds of {options["seconds"]:g} s; {machine["processors"]} processors '
-            f'({machine["processor"]}); load average {machine["load_average"][0]:.1f}.\n')
+            f'({machine["processor"]}); load average {machine["load_average"][0]:.1f}.')
+    # The targets are for keys by Zipf.
+    comparable = not options['uniform']
+    if options['uniform']:
+        head += ' Uniform keys in A, B, C, F and T.'
     return '\n'.join([
-        head,
+        head + '\n',
         'Transactions a second (load and L: records), by workload and threads; (×N): ours is N times as fast; ±: half of the range of the rounds.\n',
         rates_table(result, names, columns),
         'Processor microseconds a transaction (load and L: a record), background work included.\n',
         costs_table(result, names, columns),
         'Memory and disk at the end; bytes written to the disk for each byte of key and value written.\n',
         sizes_table(result, names),
-        'The targets (for an idle machine with two processors and 10 million records; on another only the ratio to the rival says something).\n',
-        targets_table(result, names),
+        *(['The targets (for an idle machine with two processors and 10 million records; on another only the ratio to the rival says something).\n',
+           targets_table(result, names)] if comparable else []),
         facts_table(result, names),
     ])
