@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import platform
+import select
 import shutil
 import signal
 import statistics
@@ -18,7 +19,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import bench_network  # noqa: E402  (beside this file)
+import bench_memory  # noqa: E402  (beside this file)
+import bench_network  # noqa: E402
 import bench_servers  # noqa: E402
 import bench_table  # noqa: E402
 
@@ -27,6 +29,7 @@ TICKS = os.sysconf('SC_CLK_TCK')
 # A store is at rest when all its processes together take less than this share of a processor for so long; waited for at most so long.
 REST_SHARE, REST_SPAN, REST_LIMIT = 0.05, 0.3, 30
 SEED = 20
+LEAST_LIMIT = 1 << 20  # bytes; no engine's program can begin below it
 
 # name: engine, what it is told when it starts, what starts its servers
 CONTENDERS = {
@@ -79,15 +82,17 @@ def processes_of(roots):
 
 
 def usage_of(roots):
-    """Processor seconds, bytes written to the disk and memory of processes and their descendants."""
-    usage = {'cpu_seconds': 0.0, 'written_bytes': 0, 'resident_bytes': 0, 'resident_private_bytes': 0}
+    """Processor seconds, bytes read from the disk and written to it, and memory, of processes and their descendants."""
+    usage = {'cpu_seconds': 0.0, 'read_bytes': 0, 'written_bytes': 0, 'resident_bytes': 0, 'resident_private_bytes': 0}
     for pid in processes_of(roots):
         try:
             with open(f'/proc/{pid}/stat') as stat:
                 # With the children that have ended.
                 usage['cpu_seconds'] += sum(int(n) for n in stat.read().rsplit(')', 1)[1].split()[11:15]) / TICKS
             with open(f'/proc/{pid}/io') as io:
-                usage['written_bytes'] += int(dict(line.split(': ') for line in io)['write_bytes'])
+                counts = dict(line.split(': ') for line in io)
+            usage['read_bytes'] += int(counts['read_bytes'])
+            usage['written_bytes'] += int(counts['write_bytes'])
             with open(f'/proc/{pid}/status') as status:
                 fields = dict(line.split(':', 1) for line in status)
             usage['resident_bytes'] += int(fields['VmRSS'].split()[0]) * 1024
@@ -110,30 +115,42 @@ def bytes_on_disk(folder):
 
 
 class Contender:
-    """A store that is open, in an engine and perhaps servers."""
+    """A store in an engine and perhaps servers, perhaps with a limit on their memory."""
 
     def __init__(self, name, options, folder):
-        engine, arguments, start_servers = CONTENDERS[name]
-        engines = options.builds.get(name, options.engines)
         self.name = name
         self.folder = os.path.join(folder, name)
-        self.servers = []
+        self.engine, self.servers = None, []
         self.value_bytes = options.value_bytes
         os.makedirs(self.folder)
         self.log = open(os.path.join(folder, name + '.log'), 'a')
+        self.group = options.groups.group(name) if options.groups is not None else None
+
+    def start(self, options):
+        engine, arguments, start_servers = CONTENDERS[self.name]
+        engines = options.builds.get(self.name, options.engines)
+        within = self.group.within() if self.group is not None else []
         target, inside = '', []
         if start_servers is not None:
-            self.servers, target = start_servers(options, engines, self.folder, self.log)
+            self.servers, target = start_servers(options, engines, self.folder, self.log, within)
             inside = options.network.inside('client')
             if engine == 'deut':
                 arguments = arguments + options.network.flags()
-        command = [*inside, os.path.join(engines, engine + '_engine'), f'--dir={self.folder}',
+        command = [*within, *inside, os.path.join(engines, engine + '_engine'), f'--dir={self.folder}',
                    f'--cache={options.cache}', f'--value_bytes={options.value_bytes}', f'--target={target}'] + arguments
         self.engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.facts = self.answer()
+        return self.answer()
+
+    def killed(self):
+        """Whether the kernel has ended one of its processes because of the limit."""
+        return self.group is not None and self.group.kills() > 0
 
     def answer(self):
-        line = self.engine.stdout.readline()
+        if self.group is not None:
+            # An engine may wait forever for a server that the kernel has ended.
+            while not select.select([self.engine.stdout], [], [], 1)[0] and not self.killed():
+                pass
+        line = '' if self.killed() else self.engine.stdout.readline()
         if not line:
             with open(self.log.name) as log:
                 raise Failed(f'{self.name} has ended: {log.read()[-2000:]}')
@@ -156,6 +173,7 @@ class Contender:
         operations = bench_table.operations(workload, result)
         result['cpu_us'] = (after['cpu_seconds'] - before['cpu_seconds']) * 1e6 / max(operations, 1)
         written = result['records_written'] * (KEY_BYTES + self.value_bytes)
+        result['read_bytes'] = after['read_bytes'] - before['read_bytes']
         result['written_bytes'] = after['written_bytes'] - before['written_bytes']
         result['write_amplification'] = result['written_bytes'] / written if written else None
         result['resident_bytes'] = after['resident_bytes']
@@ -175,12 +193,13 @@ class Contender:
         return time.monotonic() - begun
 
     def stop(self):
-        try:
-            self.engine.stdin.close()
-            self.engine.wait(timeout=60)
-        except (OSError, subprocess.TimeoutExpired):
-            self.engine.kill()
-            self.engine.wait()
+        if self.engine is not None:
+            try:
+                self.engine.stdin.close()
+                self.engine.wait(timeout=60)
+            except (OSError, subprocess.TimeoutExpired):
+                self.engine.kill()
+                self.engine.wait()
         for server in reversed(self.servers):
             server.send_signal(signal.SIGTERM)
             try:
@@ -189,6 +208,8 @@ class Contender:
                 server.kill()
                 server.wait()
         self.servers = []
+        if self.group is not None:
+            self.group.remove()
         self.log.close()
 
 
@@ -199,6 +220,8 @@ class Run:
         self.options = options
         self.folder = folder
         self.open = {}
+        self.facts, self.memory = {}, {}  # contender -> what its engine and its group say
+        self.ended = {}  # contender -> why it takes part no longer
         self.samples = {}  # (workload, threads) -> contender -> [result]
 
     def note(self, workload, threads, name, result):
@@ -211,27 +234,48 @@ class Run:
         rounds = self.options.load_rounds
         for number in range(rounds):
             for name in self.turn(number):
-                contender = Contender(name, self.options, self.folder)
-                self.open[name] = contender
-                threads = WORKLOADS['load'][self.options.sockets][0]
-                self.note('load', threads, name, contender.measure('load', f'load {self.options.records} {threads}'))
-                contender.order('settle')
-                contender.rest()
-                if number + 1 < rounds:
+                self.open[name] = Contender(name, self.options, self.folder)
+                self.attempt(name, self.open_and_load)
+                if number + 1 < rounds and name in self.open:
+                    contender = self.open.pop(name)
                     contender.stop()
                     shutil.rmtree(contender.folder)
 
+    def open_and_load(self, contender):
+        self.facts[contender.name] = contender.start(self.options)
+        threads = WORKLOADS['load'][self.options.sockets][0]
+        self.note('load', threads, contender.name, contender.measure('load', f'load {self.options.records} {threads}'))
+        contender.order('settle')
+        contender.rest()
+
+    def attempt(self, name, work):
+        """Returns work(contender). Without the memory for it, the contender leaves the run, which goes on with the others; returns None then."""
+        contender = self.open[name]
+        try:
+            return work(contender)
+        except (Failed, bench_servers.NotThere, OSError, subprocess.CalledProcessError):
+            if not contender.killed():
+                raise
+        self.ended[name] = f'{name} was ended by the kernel: it needs more than the limit of {contender.group.limit:,} bytes'
+        say(self.ended[name])
+        self.memory[name] = contender.group.usage()
+        contender.group.remove()  # and with it its other processes, which may wait for the one that has ended
+        self.open.pop(name).stop()
+        return None
+
     def verify(self):
         """All of them hold the same, byte by byte."""
-        sums = {name: contender.order(f'verify 2000 {SEED}')['checksum'] for name, contender in self.open.items()}
-        if len(set(sums.values())) != 1:
+        answers = {name: self.attempt(name, lambda contender: contender.order(f'verify 2000 {SEED}')) for name in list(self.open)}
+        sums = {name: answer['checksum'] for name, answer in answers.items() if answer is not None}
+        if len(set(sums.values())) > 1:
             raise Failed(f'the contenders do not hold the same: {sums}')
-        say(f'all of them show the same records: checksum {next(iter(sums.values()))}')
+        if sums:
+            say(f'all of them show the same records: checksum {next(iter(sums.values()))}')
 
     def turn(self, number):
-        """The contenders, in the order of this round."""
-        names = self.options.contenders
-        first = number % len(names)
+        """The contenders that take part, in the order of this round."""
+        names = [name for name in self.options.contenders if name not in self.ended]
+        first = number % max(len(names), 1)
         return names[first:] + names[:first]
 
     def run(self):
@@ -248,13 +292,16 @@ class Run:
                 for number in range(self.options.rounds):
                     for name in self.turn(number):
                         if self.runs(name, workload):
-                            self.note(workload, threads, name, self.open[name].measure(workload, self.order(workload, threads, number)))
+                            line = self.order(workload, threads, number)
+                            result = self.attempt(name, lambda contender: contender.measure(workload, line))
+                            if result is not None:
+                                self.note(workload, threads, name, result)
             if workload in APPLICATIONS:
                 self.check_application(workload)
 
     def runs(self, name, workload):
         """Whether this store has the transactions that this workload needs."""
-        return workload not in APPLICATIONS or self.open[name].facts['interactive']
+        return workload not in APPLICATIONS or self.facts[name]['interactive']
 
     def order(self, workload, threads, number):
         time = int(self.options.seconds * 1000)
@@ -270,23 +317,31 @@ class Run:
     def load_application(self, workload):
         """The same records into every store that can run it, byte by byte."""
         sums = {}
-        for name, contender in self.open.items():
-            if not self.runs(name, workload):
-                continue
+
+        def load(contender):
             contender.order(f'load_application {self.application(workload)} 1')
-            sums[name] = contender.order(f'check_application {self.application(workload)}')['checksum']
+            sums[contender.name] = contender.order(f'check_application {self.application(workload)}')['checksum']
             contender.order('settle')
             contender.rest()
+        for name in list(self.open):
+            if self.runs(name, workload):
+                self.attempt(name, load)
         if len(set(sums.values())) > 1:
             raise Failed(f'the contenders do not hold the same records of {workload}: {sums}')
         say(f'{workload}: loaded, consistent and the same in all of {", ".join(sums)}')
 
     def check_application(self, workload):
         """Whether what must hold between the records still does: an engine that finds otherwise ends itself, and says what."""
-        for name, contender in self.open.items():
+        for name in list(self.open):
             if self.runs(name, workload):
-                contender.order(f'check_application {self.application(workload)}')
+                self.attempt(name, lambda contender: contender.order(f'check_application {self.application(workload)}'))
         say(f'{workload}: consistent afterwards')
+
+    def memory_of(self, name):
+        """How its group stands, and what was read and written in all its turns."""
+        usage = self.open[name].group.usage() if name in self.open else self.memory[name]
+        samples = [sample for contenders in self.samples.values() for sample in contenders.get(name, [])]
+        return {**usage, **{member: sum(sample[member] for sample in samples) for member in ('read_bytes', 'written_bytes')}}
 
     def result(self):
         rows = []
@@ -296,7 +351,7 @@ class Run:
                 rows.append({
                     'workload': workload, 'threads': threads, 'contender': name,
                     'unit': bench_table.unit(workload),
-                    'durability': self.open[name].facts['durable' if workload == 'u' else 'buffered'],
+                    'durability': self.facts[name]['durable' if workload == 'u' else 'buffered'],
                     'rate': statistics.median(rates), 'lowest': min(rates), 'highest': max(rates),
                     'samples': samples,
                 })
@@ -306,8 +361,10 @@ class Run:
             'options': {'records': self.options.records, 'value_bytes': self.options.value_bytes,
                         'cache_bytes': self.options.cache, 'rounds': self.options.rounds,
                         'seconds': self.options.seconds, 'pipeline': self.options.pipeline, 'over': self.options.over,
-                        'uniform': self.options.uniform},
-            'contenders': {name: contender.facts for name, contender in self.open.items()},
+                        'uniform': self.options.uniform, 'memory_limit_bytes': self.options.memory_limit},
+            'contenders': self.facts,
+            'ended': self.ended,
+            'memory': {} if self.options.memory_limit is None else {name: self.memory_of(name) for name in self.options.contenders},
             'rows': rows,
         }
 
@@ -346,6 +403,13 @@ def builds(text):
     return named
 
 
+def memory_limit(text):
+    limit = int(text) if text.isdigit() else 0
+    if limit < LEAST_LIMIT:
+        raise argparse.ArgumentTypeError(f'{text!r} is no number of bytes from {LEAST_LIMIT:,}')
+    return limit
+
+
 def over_sockets(name):
     return CONTENDERS[name][2] is not None
 
@@ -363,6 +427,7 @@ def options_of(arguments):
     parser.add_argument('--warehouses', type=int)
     parser.add_argument('--thousand_subscribers', type=int)
     parser.add_argument('--cache', type=int, help='bytes')
+    parser.add_argument('--memory_limit', type=memory_limit, help='bytes')
     parser.add_argument('--uniform', action='store_true')
     parser.add_argument('--rounds', type=int)
     parser.add_argument('--load_rounds', type=int, default=1)
@@ -376,6 +441,8 @@ def options_of(arguments):
     parser.add_argument('--table')
     options = parser.parse_args(arguments)
     options.records = options.records or (1_000_000 if options.quick else 10_000_000)
+    if options.memory_limit is not None:
+        options.cache = options.cache or options.memory_limit // 2
     options.cache = options.cache or (1 << 30 if options.quick else 4 << 30)
     options.warehouses = options.warehouses or (1 if options.quick else 4)
     options.thousand_subscribers = options.thousand_subscribers or (20 if options.quick else 100)
@@ -401,6 +468,19 @@ def options_of(arguments):
 def main(arguments):
     options = options_of(arguments)
     bench_network.enter(options.over)
+    options.groups = None
+    if options.memory_limit is not None:
+        options.groups = bench_memory.Groups(options.memory_limit)
+    try:
+        measure(options)
+    finally:
+        if options.groups is not None:
+            options.groups.close()
+
+
+def measure(options):
+    if options.groups is not None:
+        options.groups.check_room(len(options.contenders))
     folder = tempfile.mkdtemp(prefix='bench.', dir=options.dir)
     os.chmod(folder, 0o711)  # a server of another user has its folder there
     run = Run(options, folder)
@@ -424,7 +504,7 @@ if __name__ == '__main__':
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         main(sys.argv[1:])
-    except (Failed, bench_servers.NotThere) as failure:
+    except (Failed, bench_memory.Unavailable, bench_servers.NotThere) as failure:
         sys.exit(f'bench: {failure}')
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,6 +1,6 @@
 """Servers of the stores that are measured over sockets: started as options.network says (bench_network.py), each with its data in a folder of its own. Called by bench.py.
 
-Each function starts one store's servers and answers (processes, target of the engine). Options and their reasons: integration/bench/options.md.
+Each function starts one store's servers and answers (processes, target of the engine). `within` has the words before each command that is the store's. Options and their reasons: integration/bench/options.md.
 """
 
 import glob
@@ -55,7 +55,7 @@ def answers(path):
             return False
 
 
-def ours(options, engines, folder, log):
+def ours(options, engines, folder, log, within):
     """dcd and tcd. The engine waits until they serve."""
     network = options.network
     if network.kind == 'unix':
@@ -63,26 +63,26 @@ def ours(options, engines, folder, log):
     else:
         dc, tc = (f'{network.host(name)}:{network.port()}' for name in ('dc', 'tc'))
     bin_folder = os.path.dirname(os.path.dirname(engines))
-    dcd = start([*network.inside('dc'), os.path.join(bin_folder, 'dc', 'dcd'), f'--listen={dc}', f'--data_dir={folder}/dc',
+    dcd = start([*within, *network.inside('dc'), os.path.join(bin_folder, 'dc', 'dcd'), f'--listen={dc}', f'--data_dir={folder}/dc',
                  f'--dc_memory={options.cache - options.cache // 4}', *network.flags()], log)
-    tcd = start([*network.inside('tc'), os.path.join(bin_folder, 'tc', 'tcd'), f'--listen={tc}', f'--dc={dc}', f'--data_dir={folder}/tc',
+    tcd = start([*within, *network.inside('tc'), os.path.join(bin_folder, 'tc', 'tcd'), f'--listen={tc}', f'--dc={dc}', f'--data_dir={folder}/tc',
                  f'--version_budget={options.cache // 4}', *network.flags()], log)
     return [dcd, tcd], tc
 
 
-def redis(options, _, folder, log):
+def redis(options, _, folder, log, within):
     network = options.network
     path = os.path.join(folder, 'socket')
     host, port = network.host('tc'), network.port()
     unix = network.kind == 'unix'
     listen = ['--port', '0', '--unixsocket', path] if unix else ['--bind', host, '--port', str(port), '--protected-mode', 'no']
-    server = start([*network.inside('tc'), program('redis-server'), *listen, '--dir', folder, '--save', '',
+    server = start([*within, *network.inside('tc'), program('redis-server'), *listen, '--dir', folder, '--save', '',
                     '--appendonly', 'yes', '--appendfsync', 'no', '--maxmemory', '0'], log)
     wait_until(lambda: answers(path) if unix else network.answers(host, port), server, 'redis-server')
     return [server], path if unix else f'{host}:{port}'
 
 
-def postgres(options, _, folder, log):
+def postgres(options, _, folder, log, within):
     network = options.network
     as_user = []
     if os.getuid() == 0:  # it refuses to run as root
@@ -93,7 +93,7 @@ def postgres(options, _, folder, log):
         os.chown(folder, user.pw_uid, user.pw_gid)
         as_user = ['setpriv', f'--reuid={user.pw_uid}', f'--regid={user.pw_gid}', '--clear-groups']
     data = os.path.join(folder, 'data')
-    subprocess.run([*as_user, program('initdb', '/usr/lib/postgresql/*/bin'), '-D', data, '-A', 'trust', '-U', 'bench', '-E', 'UTF8',
+    subprocess.run([*within, *as_user, program('initdb', '/usr/lib/postgresql/*/bin'), '-D', data, '-A', 'trust', '-U', 'bench', '-E', 'UTF8',
                     '--locale=C'], check=True, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
     settings = {
         'listen_addresses': '', 'unix_socket_directories': folder, 'max_connections': 200,
@@ -109,7 +109,7 @@ def postgres(options, _, folder, log):
         settings.update(listen_addresses=host, port=port)
         with open(os.path.join(data, 'pg_hba.conf'), 'a') as access:
             access.write(f'host all all {bench_network.SUBNETS} trust\n')
-    server = start([*network.inside('tc'), *as_user, program('postgres', '/usr/lib/postgresql/*/bin'), '-D', data] +
+    server = start([*within, *network.inside('tc'), *as_user, program('postgres', '/usr/lib/postgresql/*/bin'), '-D', data] +
                    [f'-c{name}={value}' for name, value in settings.items()], log, cwd=folder)
     ready = [*network.inside('client'), program('pg_isready', '/usr/lib/postgresql/*/bin'), '-q', '-h', host, '-p', str(port)]
     wait_until(lambda: subprocess.run(ready, check=False).returncode == 0, server, 'postgres')

@@ -68,7 +68,8 @@ def table(header, rows):
 
 
 def last_sample(result, name):
-    return [row for row in result['rows'] if row['contender'] == name][-1]['samples'][-1]
+    """None for a contender that has finished no turn."""
+    return next((row['samples'][-1] for row in reversed(result['rows']) if row['contender'] == name), None)
 
 
 def middle(samples, member):
@@ -101,15 +102,48 @@ def rates_table(result, names, columns):
 
 def costs_table(result, names, columns):
     """Processor time a transaction (load, l: record), in microseconds, with what is done afterwards; all threads and processes."""
-    cells = {(row['contender'], row['workload'], row['threads']): row for row in result['rows']}
+    return cells_table(result, names, columns, lambda _, samples: f'{middle(samples, "cpu_us"):.3g}')
+
+
+def cells_table(result, names, columns, cell):
+    """A line a contender; cell(workload, samples) for each column."""
+    cells = {(row['contender'], row['workload'], row['threads']): row['samples'] for row in result['rows']}
     rows = []
     for name in names:
-        line = [name]
-        for column in columns:
-            row = cells.get((name,) + column)
-            line.append('–' if row is None else f'{middle(row["samples"], "cpu_us"):.3g}')
-        rows.append(line)
+        rows.append([name] + ['–' if (name,) + column not in cells else cell(column[0], cells[(name,) + column]) for column in columns])
     return table([''] + [f'{workload.upper() if len(workload) == 1 else workload}, {threads}' for workload, threads in columns], rows)
+
+
+def figure(number):
+    return f'{number:,.0f}' if number >= 100 else f'{number:.3g}'
+
+
+def latencies(_, samples):
+    values = [middle(samples, member) for member in ('p50_us', 'p99_us', 'p999_us') if member in samples[0]]
+    return ' / '.join(figure(value) for value in values)
+
+
+def reads(workload, samples):
+    values = sorted(sample['read_bytes'] / max(operations(workload, sample), 1) for sample in samples)
+    return figure(values[len(values) // 2])
+
+
+def memory_table(result):
+    rows = []
+    for name, memory in result['memory'].items():
+        sizes = [memory[member] for member in ('peak_bytes', 'file_bytes', 'read_bytes', 'written_bytes')]
+        counts = [memory[member] for member in ('limit_hits', 'kills')]
+        rows.append([name] + ['–' if size is None else short(size) + 'B' for size in sizes] + ['–' if count is None else f'{count:,}' for count in counts])
+    return table(['', 'peak', 'pages of files at the end', 'read from the disk', 'written to it', 'limit was hit', 'processes ended by the kernel'], rows)
+
+
+def memory_tables(result, names, columns):
+    """How the contenders did within their limit; nothing without one."""
+    if not result['memory']:
+        return []
+    return ['Each contender alone in its group; times the limit was hit: the kernel had to reclaim memory first.\n', memory_table(result),
+            'Bytes read from the disk for each transaction (load and L: record).\n', cells_table(result, names, columns, reads),
+            'Microseconds of a transaction with its retries (load: of a batch): p50 / p99 / p99.9.\n', cells_table(result, names, columns, latencies)]
 
 
 def sizes_table(result, names):
@@ -122,6 +156,8 @@ def sizes_table(result, names):
     rows = []
     for name in names:
         last = last_sample(result, name)
+        if last is None:
+            continue
         rows.append([name, short(last['resident_bytes']) + 'B', short(last['resident_private_bytes']) + 'B',
                      short(last['disk_bytes']) + 'B', amplification(name, 'load'), amplification(name, 'a'),
                      amplification(name, 'u')])
@@ -166,18 +202,22 @@ def tables(result):
     head = (f'{options["records"]:,} records of {options["value_bytes"]} bytes, {short(options["cache_bytes"])}B of cache; '
             f'{options["rounds"]} rounds of {options["seconds"]:g} s; {machine["processors"]} processors '
             f'({machine["processor"]}); load average {machine["load_average"][0]:.1f}.')
-    # The targets are for keys by Zipf.
-    comparable = not options['uniform']
+    # The targets are for keys by Zipf and for as much memory as the machine has.
+    comparable = not options['uniform'] and not result['memory']
     if options['uniform']:
         head += ' Uniform keys in A, B, C, F and T.'
+    if result['memory']:
+        head += f' At most {options["memory_limit_bytes"]:,} bytes of memory for each contender, page cache included.'
     return '\n'.join([
         head + '\n',
+        *[text + '\n' for text in result['ended'].values()],
         'Transactions a second (load and L: records), by workload and threads; (×N): ours is N times as fast; ±: half of the range of the rounds.\n',
         rates_table(result, names, columns),
         'Processor microseconds a transaction (load and L: a record), background work included.\n',
         costs_table(result, names, columns),
         'Memory and disk at the end; bytes written to the disk for each byte of key and value written.\n',
         sizes_table(result, names),
+        *memory_tables(result, names, columns),
         *(['The targets (for an idle machine with two processors and 10 million records; on another only the ratio to the rival says something).\n',
            targets_table(result, names)] if comparable else []),
         facts_table(result, names),
