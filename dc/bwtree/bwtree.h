@@ -86,10 +86,12 @@ class BwTree {
   BwTree& operator=(const BwTree&) = delete;
 
   using NamedPages = dc::NamedPages;
-  // Recovery (restore.cc): reads an inner page, or the root, into memory. *below: the pages that it names. Returns
-  // CORRUPTION with page, segment and offset if the page differs from the description in `named`, or names a page
-  // that does not exist. Several threads may restore different pages.
+  // Recovery (restore.cc): reads an inner page, or the root, into memory. *below: the pages that it names, in the order
+  // of their keys. CORRUPTION, with page, segment and offset: the page differs from the description in `named`, is of
+  // another table, or names a page that does not exist. Several threads may restore different pages.
   Status RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below);
+  // Recovery: CORRUPTION, as above, if the restored page names another right sibling than `next` (kNoPage: none).
+  Status CheckSibling(PageId id, PageId next) const;
   // Recovery: reads a leaf that is on storage and returns its number of records.
   Result<uint32_t> RecordsOfStored(PageId id, SegmentStore& store);
   // Sets the number of records that the leaf counts for in the statistics.
@@ -146,8 +148,7 @@ class BwTree {
   // knows for the page. OK: the page was installed, or there is no longer anything to do.
   Status FinishLoad(const Target& target, PageLoad* load);
 
-  // Returns at most n - 1 ascending keys that cut the tree into pieces of about equal size. It reads inner pages
-  // only.
+  // Returns at most n - 1 ascending keys that cut the tree into about equal pieces. It reads inner pages only.
   std::vector<std::string> Partition(uint32_t n);
 
   // neighbours.cc: returns the low keys of the leaves that are not in memory, among the leaf that `target` names and

@@ -148,8 +148,8 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
   report->postponed = true;
   if (!MayRestructure() || IsRemoved(left_head) || IsRemoved(head)) return false;
   if (left_head->fence->sibling != right) return false;  // the left page was split; the next pass finds its right half
-  // The sibling of an inner page may come from an image on disk (restore.cc). Pages that do not join, or a page that is
-  // its own sibling, stay as they are.
+  // Siblings that come from images on disk were compared (restore.cc, page_load.cc), so these pages join. If they did
+  // not, the merge would lose keys: they stay as they are then.
   if (left_head->fence->high_key() != head->base->low() || head->fence->sibling == right) return false;
   const Timestamp left_flat = left_head->base->flat();
   const Timestamp flat = head->base->flat();

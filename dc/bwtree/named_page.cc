@@ -1,5 +1,7 @@
 #include "dc/bwtree/named_page.h"
 
+#include "common/base/concat.h"
+
 namespace deut::dc {
 
 NamedPage NamedRoot(PageId root) {
@@ -27,6 +29,10 @@ const char* DescribeMismatch(const BasePage& page, const NamedPage& named) {
     return "its bounds are not those that its parent says";
   }
   return nullptr;
+}
+
+std::string DescribeWrongSibling(PageId sibling, PageId next) {
+  return Concat("it names page ", sibling.value, " as its right sibling, but page ", next.value, " follows it");
 }
 
 }  // namespace deut::dc

@@ -1,5 +1,6 @@
 // NamedPage: a page as its parent describes it. Recovery and offline checks use it. There all pages are images, and
-// an inner page describes a child exactly as the child's image describes itself (checkpointer.h, step 5).
+// an inner page describes a child exactly as the child's image describes itself, and each page names the page that
+// follows it on its level (checkpointer.h, step 5).
 // Thread-safety: pure functions. Ownership: a NamedPage owns its bounds.
 #ifndef DC_BWTREE_NAMED_PAGE_H_
 #define DC_BWTREE_NAMED_PAGE_H_
@@ -36,6 +37,9 @@ NamedPage NamedChild(const BasePage& page, size_t i);
 
 // Returns how the page differs from its description, as a clause for a message; null if it does not.
 const char* DescribeMismatch(const BasePage& page, const NamedPage& named);
+// Returns the fault of a page as a clause for a message: it names `sibling` as its right sibling, but `next` follows it
+// on its level.
+std::string DescribeWrongSibling(PageId sibling, PageId next);
 
 }  // namespace deut::dc
 

@@ -59,6 +59,11 @@ TEST(NamedPageTest, EveryDifferenceIsAContradiction) {
   EXPECT_NE(DescribeMismatch(*Page(1, {"b", {}, kNoPage}), named), nullptr);
 }
 
+TEST(NamedPageTest, AWrongSiblingIsNamedTogetherWithThePageThatFollows) {
+  EXPECT_EQ(DescribeWrongSibling(PageId(4000000000), PageId(12)),
+            "it names page 4000000000 as its right sibling, but page 12 follows it");
+}
+
 TEST(NamedPageTest, ARootIsOfAnyLevelAndHasAllKeys) {
   const NamedPage root = NamedRoot(PageId(7));
   EXPECT_EQ(root.id, PageId(7));

@@ -1,10 +1,20 @@
-// Recovery of a tree: its inner pages are read into memory, each checked against its parent's description of it.
+// Recovery of a tree: its inner pages are read into memory, each checked against its parent's description of it, and
+// its right sibling against the level.
+#include <string_view>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/concat.h"
 #include "dc/bwtree/bwtree.h"
 
 namespace deut::dc {
+namespace {
+
+Status Wrong(PageId id, PageAddress at, std::string_view what) {
+  return DEUT_ERROR(kCorruption, "page ", id.value, " in segment ", at.segment(), " at ", at.offset(), ": ", what);
+}
+
+}  // namespace
 
 Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below) {
   const ReclamationDomain::Guard guard(domain_);  // the mapping table requires it; no other thread changes this page
@@ -17,11 +27,8 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
   }
   DEUT_RETURN_IF_ERROR(load.ReadImage(store));
   const BasePage& page = *load.page;
-  const auto wrong = [&](std::string_view what) {
-    const PageAddress at = load.parts.newest();
-    return DEUT_ERROR(kCorruption, "page ", named.id.value, " in segment ", at.segment(), " at ", at.offset(), ": ",
-                      what);
-  };
+  const auto wrong = [&](std::string_view what) { return Wrong(named.id, load.parts.newest(), what); };
+  if (load.table != table_) return wrong(Concat("it says that it is of table ", load.table.value));
   if (const char* what = DescribeMismatch(page, named)) return wrong(what);
   for (size_t i = 0; page.level != 0 && i < page.count(); ++i) {
     const PageId child = page.child(i);
@@ -39,6 +46,15 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
   if (page.is_leaf()) CountRecords(named.id, page.live_records());
   CountPublished(load.page.release()->bytes());
   return Status::Ok();
+}
+
+// A flusher looks up the image of the right sibling, and a descent may step to it. Both trust the number: one that is
+// no page's id leads out of the mapping table, and that of another page to other keys, or in a circle.
+Status BwTree::CheckSibling(PageId id, PageId next) const {
+  const ReclamationDomain::Guard guard(domain_);  // as in RestorePage
+  const PageId sibling = pages_.Load(id)->fence->sibling;
+  if (sibling == next) return Status::Ok();
+  return Wrong(id, pages_.Image(id).newest(), DescribeWrongSibling(sibling, next));
 }
 
 Result<uint32_t> BwTree::RecordsOfStored(PageId id, SegmentStore& store) {

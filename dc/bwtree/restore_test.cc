@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/concat.h"
+#include "common/base/ids.h"
 #include "common/io/disk_fault.h"
 #include "dc/bwtree/base_page.h"
 #include "dc/bwtree/bwtree.h"
@@ -51,11 +52,11 @@ class RestoreTest : public ::testing::Test {
     EXPECT_TRUE(load.ReadImage(t_.store()).ok());
     return std::move(load.page);
   }
-  void Write(PageId id, const BasePage& page) {
+  void Write(PageId id, const BasePage& page, TableId table = StoredTree::kTable) {
     std::string payload;
     EncodeBaseImage(page, &payload);
-    images_[id] = ImageParts(
-        t_.Append({.kind = PartKind::kBase, .level = page.level, .page = id, .table = StoredTree::kTable}, payload));
+    images_[id] =
+        ImageParts(t_.Append({.kind = PartKind::kBase, .level = page.level, .page = id, .table = table}, payload));
   }
 
   StoredTree t_;
@@ -161,6 +162,40 @@ TEST_F(RestoreTest, BoundsThatAreNotThoseOfTheParentAreRefused) {
   Write(inner, *BasePage::Build(page->level, {page->key(1), page->fence->high_key(), page->fence->sibling}, Timestamp(),
                                 rest));
   ExpectRefused(inner, "bounds");
+}
+
+TEST_F(RestoreTest, ARightSiblingThatDoesNotFollowIsRefused) {
+  const std::vector<PageId> level = t_.Pages(1);  // from right to left
+  ASSERT_GE(level.size(), 2u);
+  const PageId inner = level.back();
+  const PageId next = level[level.size() - 2];
+  const Owned<BasePage> page = Read(inner);
+  ASSERT_EQ(page->fence->sibling, next);
+  BasePage::Content content;
+  content.AddRun(*page, 0, page->count());
+  const auto write = [&](PageId sibling) {
+    const BasePage::Bounds bounds{page->low(), page->fence->high_key(), sibling};
+    Write(inner, *BasePage::Build(page->level, bounds, Timestamp(), content));
+  };
+  for (const PageId wrong : {t_.tree().root(), t_.Pages(0).front(), t_.Pages(0).back(), PageId(40000),
+                             PageId(uint32_t{1} << 30), PageId(UINT32_MAX - 1)}) {
+    write(wrong);
+    ExpectRefused(inner, Concat("it names page ", wrong.value, " as its right sibling, but page ", next.value));
+  }
+  write(inner);
+  ExpectRefused(inner, "its own right sibling");
+  write(next);
+  ASSERT_TRUE(Restore().ok());
+  EXPECT_TRUE(found_ == t_.records());
+}
+
+TEST_F(RestoreTest, APageOfAnotherTableIsRefused) {
+  const PageId inner = Inner();
+  const Owned<BasePage> page = Read(inner);
+  Write(inner, *page, TableId(StoredTree::kTable.value + 1));
+  ExpectRefused(inner, Concat("of table ", StoredTree::kTable.value + 1));
+  Write(inner, *page);
+  ASSERT_TRUE(Restore().ok());
 }
 
 TEST_F(RestoreTest, ChildrenBeyondAllPagesAreRefused) {

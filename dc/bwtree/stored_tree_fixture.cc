@@ -212,6 +212,10 @@ Status StoredTree::Restore(const Images& images, Records* found) {
     for (const NamedPage& page : level.inner) {
       DEUT_RETURN_IF_ERROR(tree->RestorePage(page, *store_, &below));
     }
+    for (size_t i = 0; i < level.inner.size(); ++i) {
+      const PageId next = i + 1 == level.inner.size() ? kNoPage : level.inner[i + 1].id;
+      DEUT_RETURN_IF_ERROR(tree->CheckSibling(level.inner[i].id, next));
+    }
     level = std::move(below);
   }
   pages->RestoreFree(pages_->last_id());

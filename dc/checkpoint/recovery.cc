@@ -118,9 +118,11 @@ class InnerPages {
 
   Status Load() {
     while (!level_.empty()) {
-      const std::vector<Page> level = std::exchange(level_, {});
-      DEUT_RETURN_IF_ERROR(
-          ForEachInParallel(runtime_, threads_, level.size(), [&](size_t i) { return LoadOne(level[i]); }));
+      std::vector<BwTree::NamedPages> below(level_.size());
+      DEUT_RETURN_IF_ERROR(ForEachInParallel(runtime_, threads_, level_.size(),
+                                             [&](size_t i) { return LoadOne(level_[i], &below[i]); }));
+      DEUT_RETURN_IF_ERROR(CheckSiblings());
+      GoDown(&below);
     }
     return EstimateRecords();
   }
@@ -137,19 +139,43 @@ class InnerPages {
     NamedPage named;
   };
 
-  Status LoadOne(const Page& page) {
-    BwTree::NamedPages children;
-    DEUT_RETURN_IF_ERROR(trees_[page.tree].tree->RestorePage(page.named, store_, &children));
-    {
-      const MutexLock lock(mutex_);
-      for (NamedPage& child : children.inner) level_.push_back(Page{page.tree, std::move(child)});
-      std::vector<PageId>& leaves = trees_[page.tree].leaves;
-      leaves.insert(leaves.end(), children.leaves.begin(), children.leaves.end());
-    }
+  Status LoadOne(const Page& page, BwTree::NamedPages* below) {
+    DEUT_RETURN_IF_ERROR(InTable(page, trees_[page.tree].tree->RestorePage(page.named, store_, below)));
     if (progress_ == nullptr) return Status::Ok();
-    progress_->inner_pages += children.inner.size();
+    progress_->inner_pages += below->inner.size();
     ++progress_->inner_pages_loaded;
     return progress_->Check();
+  }
+
+  // The pages of one tree in level_ are all pages of one level. Each has the bounds that its parent states, so together
+  // they cover all keys: the right sibling of each is the one that follows it. This holds for every intact checkpoint,
+  // also for one that was taken during splits and merges (checkpointer.h, step 5).
+  Status CheckSiblings() const {
+    for (size_t i = 0; i < level_.size(); ++i) {
+      const bool last = i + 1 == level_.size() || level_[i + 1].tree != level_[i].tree;
+      const PageId next = last ? kNoPage : level_[i + 1].named.id;
+      DEUT_RETURN_IF_ERROR(InTable(level_[i], trees_[level_[i].tree].tree->CheckSibling(level_[i].named.id, next)));
+    }
+    return Status::Ok();
+  }
+
+  // Replaces level_ by the inner pages that its pages name. The order by tree and key is kept.
+  void GoDown(std::vector<BwTree::NamedPages>* below) {
+    std::vector<Page> level;
+    for (size_t i = 0; i < level_.size(); ++i) {
+      const size_t tree = level_[i].tree;
+      BwTree::NamedPages named = std::exchange((*below)[i], {});  // freed piece by piece
+      for (NamedPage& child : named.inner) level.push_back(Page{tree, std::move(child)});
+      std::vector<PageId>& leaves = trees_[tree].leaves;
+      leaves.insert(leaves.end(), named.leaves.begin(), named.leaves.end());
+    }
+    level_ = std::move(level);
+  }
+
+  // Returns `status`, with the page's table in its message if it is an error.
+  Status InTable(const Page& page, const Status& status) const {
+    if (status.ok()) return status;
+    return Status(status.code(), Concat("table ", trees_[page.tree].tree->table().value, ": ", status.message()));
   }
 
   // The number of records is unknown before all leaves were read. So a sample of leaves is read, and their mean is
@@ -182,7 +208,8 @@ class InnerPages {
   const int threads_;
   RecoveryProgress* const progress_;
   std::vector<Tree> trees_;
-  Mutex mutex_;  // guards, while a level is loaded, `level_` and the trees' leaves
+  Mutex mutex_;  // guards, while leaves are sampled, the trees' counts
+  // The pages that are loaded next: those of one tree lie together, in the order of their keys.
   std::vector<Page> level_;
 };
 

@@ -7,8 +7,10 @@
 //   result is CORRUPTION.
 // - Every segment that the checkpoint names is checked, several at once.
 // - All inner pages are loaded, one level of all tables at a time. They determine which pages exist: ids that no
-//   inner page names are free.
-// Errors. CORRUPTION, with page, file, offset and remedy: an object that the checkpoint names is missing or differs.
+//   inner page names are free. Each page of a level must name the next one as its right sibling; leaves are compared
+//   when they are loaded (page_load.cc).
+// Errors. CORRUPTION, with table, page, segment, offset and remedy: an object that the checkpoint names is missing or
+// differs.
 // CANCELLED: the recovery was given up (RecoveryProgress). After an error nothing on disk is changed.
 // Recovery deletes nothing: segments that the checkpoint does not name are removed when the first checkpoint of this
 // incarnation is complete.
