@@ -61,6 +61,11 @@ void StoreOnDisk::Stop() {
   store_.reset();
 }
 
+Status StoreOnDisk::TryStart() {
+  const RecordStore::Location home{*storage_, PathOf("pages"), kDc, DcIncarnation(incarnation_ + 1)};
+  return RecordStore::Open(RealRuntime(), home, options_).status();
+}
+
 void StoreOnDisk::Create(TableId table) { Entry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), {}); }
 void StoreOnDisk::LowWater() { Entry(LogEntryKind::kLowWater, TableId(), {}, {}); }
 void StoreOnDisk::Drop(TableId table) {

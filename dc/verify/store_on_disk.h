@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/status.h"
 #include "common/io/storage.h"
 #include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_format.h"
@@ -38,6 +39,8 @@ class StoreOnDisk {
   // --- The data component. It must be stopped before the methods below.
   void Start();
   void Stop();
+  // Opens the records and closes them again, as a start would. Returns the error of a start that is refused.
+  Status TryStart();
   void Create(TableId table);
   void Drop(TableId table);
   void Put(TableId table, std::string_view key, std::string_view value);

@@ -28,7 +28,7 @@ void TreeWalk::Walk(const CheckpointContents::Table& table) {
 }
 
 void TreeWalk::Enter(const NamedPage& named, PageId parent) {
-  if (const Status neighbour = CheckNeighbour(named); !neighbour.ok()) visitor_.OnDamage(table_, named, neighbour);
+  CheckNeighbour(named);
   PageLoad load;
   if (const Status read = Read(named, parent, &load); !read.ok()) {
     visitor_.OnDamage(table_, named, read);
@@ -39,7 +39,7 @@ void TreeWalk::Enter(const NamedPage& named, PageId parent) {
   }
   visitor_.OnPage(table_, load);
   const uint8_t level = load.page->level;
-  left_[level] = LeftNeighbour{named.id, load.page->fence->sibling};
+  left_[level] = LeftNeighbour{named, load.parts[load.parts.count() - 1], load.page->fence->sibling};
   if (level != 0) frames_.push_back(Frame{.id = named.id, .page = std::move(load.page)});
 }
 
@@ -68,13 +68,12 @@ Status TreeWalk::Read(const NamedPage& named, PageId parent, PageLoad* load) {
   return Status::Ok();
 }
 
-Status TreeWalk::CheckNeighbour(const NamedPage& named) const {
-  if (named.level >= kLevels || !left_[named.level].has_value() || left_[named.level]->sibling == named.id) {
-    return Status::Ok();
-  }
+void TreeWalk::CheckNeighbour(const NamedPage& named) {
+  if (named.level >= kLevels || !left_[named.level].has_value() || left_[named.level]->sibling == named.id) return;
   const LeftNeighbour& left = *left_[named.level];
-  return DEUT_ERROR(kCorruption, "page ", named.id.value, ": page ", left.id.value,
-                    ", which is left of it, names page ", left.sibling.value, " as its right sibling");
+  visitor_.OnDamage(table_, left.named,
+                    DEUT_ERROR(kCorruption, "page ", left.named.id.value, " in segment ", left.base.segment(), " at ",
+                               left.base.offset(), ": ", DescribeWrongSibling(left.sibling, named.id)));
 }
 
 void TreeWalk::ForgetNeighbours(uint8_t level) {

@@ -6,7 +6,7 @@
 //   have one table and level, keys are ascending and within bounds).
 // - Its level and bounds are exactly those that its parent states (named_page.h).
 // - It is named once.
-// - Its left neighbour on its level names it as its sibling.
+// - Its left neighbour on its level names it as its right sibling.
 // The root's bounds are all keys. So each level covers all keys without a gap or an overlap.
 // Memory: an inner page for each level and one leaf; a bit for each page of the checkpoint. Errors: damage is
 // reported to the visitor, and the walk continues beside it. Thread-safety: one thread. Ownership: borrows all.
@@ -24,6 +24,7 @@
 #include "common/base/status.h"
 #include "dc/bwtree/named_page.h"
 #include "dc/bwtree/page_load.h"
+#include "dc/page_store/page_address.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/verify/checkpoint_contents.h"
 
@@ -56,15 +57,17 @@ class TreeWalk {
     Owned<BasePage> page;
     size_t next = 0;
   };
-  // The last page of a level, and the right sibling that it names.
+  // The last page of a level, its base part, and the right sibling that it names.
   struct LeftNeighbour {
-    PageId id;
+    NamedPage named;
+    PageAddress base;
     PageId sibling;
   };
 
   void Enter(const NamedPage& named, PageId parent);
   Status Read(const NamedPage& named, PageId parent, PageLoad* load);
-  Status CheckNeighbour(const NamedPage& named) const;
+  // Reports the left neighbour of the page as damaged if it names another right sibling.
+  void CheckNeighbour(const NamedPage& named);
   // Marks the left neighbours of the next pages on these levels as unknown.
   void ForgetNeighbours(uint8_t level);
 

@@ -362,6 +362,14 @@ TEST(VerifyTest, DamagedState) {
 
 // --- Parts that are intact, but in the wrong place: only the tree's description reveals them.
 
+// Offset of the right sibling in the payload of a base part.
+constexpr size_t kSiblingAt = 16;
+
+// Returns the place of the part's page, as messages name it.
+std::string Place(const StoreOnDisk::Part& part) {
+  return Concat("page ", part.header.page.value, " in segment ", part.address.segment(), " at ", part.address.offset());
+}
+
 class WrongInPlace : public ::testing::Test {
  protected:
   WrongInPlace() {
@@ -447,8 +455,46 @@ TEST_F(WrongInPlace, DeltaOfAnotherPart) {
 
 TEST_F(WrongInPlace, Sibling) {
   StoreOnDisk::Part part = Base(0);
-  StoreU32(part.payload.data() + 16, LoadU32(part.payload.data() + 16) + 1);
-  EXPECT_TRUE(Found(With(part), Damaged::kPage, {"as its right sibling"}));
+  StoreU32(part.payload.data() + kSiblingAt, LoadU32(part.payload.data() + kSiblingAt) + 1);
+  EXPECT_TRUE(Found(With(part), Damaged::kPage, {Place(part), "as its right sibling"}));
+}
+
+// Every inner page in turn names other right siblings, of all sizes. A start refuses what the check finds, by the same
+// place. An image that the newest checkpoint does not name is no reason to refuse it.
+TEST(VerifyTest, AWrongSiblingOfAnInnerPageIsFoundAndRefusedByAStart) {
+  StoreOnDisk store;
+  store.Fill(600);
+  const auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(4),
+                                     StoreOnDisk::kDc, WithImages::kYes);
+  ASSERT_TRUE(contents.ok());
+  Random random(3);
+  uint64_t refused = 0;
+  for (const StoreOnDisk::Part& right : store.Parts()) {
+    if (right.header.level == 0) continue;
+    const bool live = right.header.table == StoreOnDisk::kAccounts || right.header.table == StoreOnDisk::kOrders;
+    const auto place = contents->images.Find(right.header.page);
+    const bool named =
+        live && place.has_value() && std::ranges::count(contents->images.parts(*place), right.address) != 0;
+    for (const uint32_t bits : {1u, 1u << (1 + random.Below(31)), UINT32_MAX}) {
+      StoreOnDisk::Part part = right;
+      StoreU32(part.payload.data() + kSiblingAt, LoadU32(part.payload.data() + kSiblingAt) ^ bits);
+      store.Put(part);
+      const Status started = store.TryStart();
+      const VerifyReport report = Verified(store);
+      if (!named) {
+        EXPECT_TRUE(started.ok()) << started.ToString();
+        continue;
+      }
+      EXPECT_EQ(started, ErrorCode::kCorruption) << Place(part) << " bits " << bits;
+      EXPECT_TRUE(Has(started.message(), Place(part))) << started.ToString();
+      EXPECT_TRUE(Found(report, Damaged::kPage, {Place(part)})) << started.ToString() << "\n" << ReportText(report);
+      ++refused;
+    }
+    store.Put(right);
+  }
+  EXPECT_GT(refused, 15u);
+  EXPECT_TRUE(store.TryStart().ok());
+  EXPECT_TRUE(Verified(store).clean());
 }
 
 TEST_F(WrongInPlace, ChildrenExchanged) {
