@@ -144,7 +144,7 @@ class BwTree {
   bool BeginLoad(const Target& target, PageLoad* load);
   // False: the page has a different image by now, or the id names a different page. REQUIRES: a guard.
   bool StillImage(const PageLoad& load) const { return pages_.Image(load.id).newest() == load.parts.newest(); }
-  // CORRUPTION: the image is that of an inner page, or contradicts the bounds or the right neighbour that the tree
+  // CORRUPTION: the image is of another table or level, or contradicts the bounds or the right neighbour that the tree
   // knows for the page. OK: the page was installed, or there is no longer anything to do.
   Status FinishLoad(const Target& target, PageLoad* load);
 

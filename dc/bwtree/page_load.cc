@@ -180,6 +180,7 @@ Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
     if (pages_.Image(page.id).newest() != load->parts.newest() && DEUT_STEP("bwtree.load_image_again")) {
       return Status::Ok();
     }
+    if (load->table != table_) return refuse("is that of another table");
     if (!load->page->is_leaf()) return refuse("is that of an inner page, but the page is a leaf");
     agreement = CompareBounds(*load->page, page);
     if (agreement == Agreement::kDiffers) return refuse("has other bounds than its parent says");

@@ -304,6 +304,22 @@ TEST(PageLoad, TheBoundsOfAnotherPageAreRefused) {
   t.ExpectRight();
 }
 
+TEST(PageLoad, AnImageOfAnotherTableIsRefused) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  const PageLoad load = leaf.BeginAndRead();
+  std::string payload;
+  EncodeBaseImage(*load.page, &payload);
+  PartHeader header = HeaderOf(PartKind::kBase, leaf.id);
+  header.table = TableId(StoredTree::kTable.value + 1);
+  const ImageParts parts(t.Append(header, payload));
+  leaf.SetImage(parts);
+  ExpectNamesImage(t.Load(kNumber), leaf.id, parts);
+  EXPECT_TRUE(leaf.on_storage());
+  leaf.SetImage(leaf.image);
+  t.ExpectRight();
+}
+
 // While the image is compared, the parent gets a term. A comparison with the parent that led here would prove nothing,
 // so the thread descends again.
 TEST(PageLoad, WrongBoundsAreRefusedAlsoIfTheParentChangesMeanwhile) {
