@@ -1,11 +1,11 @@
 // Commit and acknowledgement: readers of commits that are not durable yet (D1), timestamps that are reserved durably (D3), the order in which a
 // commit's record is reserved, filled and seen (D4). The TC crashes between any two steps.
 //
-// Each of TRANSACTIONS reads the one record, or writes it, or both: begins (draws a timestamp, waits for its reservation, which the log brings, or
-// gives up), reads the newest committed version (an earlier one that is not committed is a conflict), installs its own, appends its commit record
-// (reserves its place, fills it), is committed, leaves, and is acknowledged when durable. Rounds of low-water; a DC that applies what is durable
-// and below low-water, whereupon the version is collected and readers are answered by the DC. A crash ends all that run and loses what is not
-// durable; the transactions that have not begun run in the next life.
+// Each of TRANSACTIONS reads the one record, or writes it, or both: begins (draws a timestamp, waits until it is durably reserved, or gives up),
+// reads the newest committed version (an earlier one that is not committed is a conflict), installs its own, appends its commit record (reserves its
+// place, fills it), is committed, leaves, and is acknowledged when durable. Rounds of low-water; a DC that applies what is durable and below low-
+// water, whereupon the version is collected and readers are answered by the DC. A crash ends all that run and loses what is not durable; the
+// transactions that have not begun run in the next life.
 // Left out: R1 to R8 (a reader here keeps no later writer away), chunks, buffered commits, L1's and L2's steps, recovery itself (D2).
 // Properties: at a crash all that was acknowledged is durable, and so is what it had read; what the DC has applied is durable; no timestamp is
 // used twice, and none below a low-water that was once published.
@@ -82,17 +82,16 @@ end:
        counter++;
        step[me] = DRAWN
      }
-  // The next block, when half of the last is used.
-  // code: tc/redo_log/timestamp_reservation.cc TimestampReservation::EnsureSlowly, TimestampReservation::Request
-  :: atomic { step[me] == DRAWN && ts[me] + BLOCK / 2 >= reserved && requested == reserved ->
-       requested = reserved + BLOCK;
+  // The next block, by the first transaction beyond the last one.
+  :: atomic { step[me] == DRAWN && ts[me] >= reserved && ts[me] >= requested ->  // code: tc/redo_log/timestamp_reservation.cc TimestampReservation::Reserve
+       requested = ts[me] + BLOCK;
        tail++;
        assert(tail < LOG);
        reservation[tail] = requested;
        filled[tail] = 1
      }
 #if defined(OMIT_D3_reserve_first)
-  :: atomic { step[me] == DRAWN ->  // code: tc/redo_log/timestamp_reservation.cc TimestampReservation::EnsureSlowly
+  :: atomic { step[me] == DRAWN ->  // code: tc/redo_log/timestamp_reservation.cc TimestampReservation::Reserve
 #else
   :: atomic { step[me] == DRAWN && ts[me] < reserved ->  // code: tc/redo_log/timestamp_reservation.h TimestampReservation::Ensure
 #endif
@@ -179,10 +178,10 @@ end:
 #else
   :: atomic { durable < tail && filled[durable + 1] -> durable++ }  // code: tc/redo_log/log_writer.cc LogWriter::HandleCompletions
 #endif
-  :: atomic { requested > reserved ->  // code: tc/redo_log/timestamp_reservation.cc TimestampReservation::OnDurable
+  :: atomic { requested > reserved ->  // code: tc/redo_log/timestamp_reservation.cc TimestampReservation::Reserve
        for (t : 1 .. LOG - 1) {
          if
-         :: t <= durable && reservation[t] == requested -> reserved = requested
+         :: t <= durable && reservation[t] > reserved -> reserved = reservation[t]
          :: else
          fi
        }

@@ -72,7 +72,7 @@ class LogProgressTest : public ::testing::Test {
     RedoLogOptions options = SmallLog("/log");
     options.ring_bytes = kRingBytes;
     options.segment_bytes = 1 << 20;
-    options.timestamp_block = 2;  // each request of a thread asks for the next block
+    options.timestamp_block = 1;  // each new timestamp of a thread begins the next block
     log_ = MustOpen(options, *storage_, &recovered_);
   }
   void TearDown() override { testing::SetPointHandler({}); }
@@ -136,7 +136,7 @@ TEST_P(OthersFinish, WhileAThreadIsStopped) {
 INSTANTIATE_TEST_SUITE_P(Points, OthersFinish,
                          ::testing::Values("redo_log.append.before_reserve", "redo_log.append.published",
                                            "redo_log.signal.before_exchange", "redo_log.waiters.before_cas",
-                                           "redo_log.reservation.before_cas", "redo_log.low_water.before_cas",
+                                           "redo_log.reservation.before_append", "redo_log.low_water.before_cas",
                                            "redo_log.read.before_validate"));
 
 // The stopped thread is an appender with a reservation, or the log thread.

@@ -56,7 +56,7 @@ Status CheckOptions(const RedoLogOptions& options) {
     return wrong("block_bytes is over max_record_bytes");
   if (options.max_in_flight == 0 || options.max_small_in_flight == 0) return wrong("nothing may be in flight");
   if (options.spare_segments == 0) return wrong("spare_segments is 0");
-  if (options.timestamp_block < 2) return wrong("timestamp_block is below 2");
+  if (options.timestamp_block == 0) return wrong("timestamp_block is 0");
   return Status::Ok();
 }
 

@@ -196,7 +196,7 @@ class RedoLog {
   bool NotifyWhenDurable(Lsn lsn, DurabilityCallback* waiter, Urgency urgency = Urgency::kUrgent);
 
   // --- Timestamps (D3). A timestamp may be used only after EnsureReserved has returned OK for it. The call is nearly always one load and one
-  // compare. It requests the next block when half of the present one is used.
+  // compare. Beyond the present block it reserves the next one, and waits until that is durable.
   Status EnsureReserved(Timestamp timestamp, Deadline deadline);
   // EnsureReserved returns OK at once for all timestamps below this one, which never decreases.
   Timestamp reserved_below() const;

@@ -412,7 +412,7 @@ TEST_F(RedoLogTest, OptionsAreChecked) {
       {"block_bytes", [](RedoLogOptions* o) { o->block_bytes = 0; }},
       {"in flight", [](RedoLogOptions* o) { o->max_in_flight = 0; }},
       {"spare_segments", [](RedoLogOptions* o) { o->spare_segments = 0; }},
-      {"timestamp_block", [](RedoLogOptions* o) { o->timestamp_block = 1; }}};
+      {"timestamp_block", [](RedoLogOptions* o) { o->timestamp_block = 0; }}};
   for (const auto& [name, spoil] : wrong) {
     RedoLogOptions options = options_;
     spoil(&options);

@@ -1,51 +1,34 @@
 #include "tc/redo_log/timestamp_reservation.h"
 
-#include "common/base/check.h"
+#include <algorithm>
+
 #include "common/testing/test_points.h"
 #include "tc/log_format/record_codec.h"
+#include "tc/redo_log/blocking_durability_wait.h"
 
 namespace deut::tc {
 
-Status TimestampReservation::EnsureSlowly(Timestamp timestamp, Deadline deadline) {
-  for (;;) {
-    const uint32_t seen = changed_.load(std::memory_order_seq_cst);
-    const uint64_t limit = durable_.load(std::memory_order_seq_cst);
-    DEUT_DCHECK(limit <= requested_.load(std::memory_order_seq_cst));
-    if (timestamp.value + block_ / 2 >= limit) Request(limit);
-    if (timestamp.value < limit || DEUT_OMITTED("D3.reserve_first")) return Status::Ok();
-    if (failed_.load(std::memory_order_seq_cst)) return failure_;
-    if (!runtime_.Wait(changed_, seen, deadline)) {
-      return DEUT_ERROR(kDeadlineExceeded, "the reservation of timestamps from ", limit, " on is not durable yet");
+Status TimestampReservation::Reserve(Timestamp timestamp, Deadline deadline) {
+  Timestamp limit;
+  Lsn lsn;
+  {
+    MutexLock lock(mutex_);
+    if (timestamp >= appended_below_) {
+      DEUT_POINT("redo_log.reservation.before_append");
+      appended_below_ = Timestamp(timestamp.value + block_);
+      appended_ = ring_.AppendOwn(RecordType::kReserveTimestamps, EncodeTimestampBody(appended_below_));
     }
+    limit = appended_below_;
+    lsn = appended_;
   }
-}
-
-void TimestampReservation::Request(uint64_t limit) {
-  for (;;) {
-    uint64_t expected = requested_.load(std::memory_order_seq_cst);
-    if (expected != limit) return;  // a reservation is in flight already
-    DEUT_POINT("redo_log.reservation.before_cas");
-    if (!DEUT_CAS_FAILS("redo_log.reservation.cas") &&
-        requested_.compare_exchange_strong(expected, limit + block_, std::memory_order_seq_cst)) {
-      break;
-    }
-  }
-  const Lsn lsn = ring_.AppendOwn(RecordType::kReserveTimestamps, EncodeTimestampBody(Timestamp(limit + block_)));
-  if (writer_.NotifyWhenDurable(lsn, this, Urgency::kUrgent)) OnDurable(Status::Ok());
-}
-
-void TimestampReservation::OnDurable(const Status& status) {
-  if (status.ok()) {
-    const uint64_t limit = requested_.load(std::memory_order_seq_cst);
-    // One reservation is in flight at a time, so the record that is durable now is the one that was requested last.
-    DEUT_CHECK(limit == durable_.load(std::memory_order_seq_cst) + block_);
-    durable_.store(limit, std::memory_order_seq_cst);
-  } else {
-    failure_ = status;
-    failed_.store(true, std::memory_order_seq_cst);
-  }
-  changed_.fetch_add(1, std::memory_order_seq_cst);
-  runtime_.WakeAll(changed_);
+  const bool waits = DEUT_STEP("D3.reserve_first");
+  const Status durable =
+      BlockingDurabilityWait(runtime_, writer_, Urgency::kUrgent).Wait(lsn, waits ? deadline : runtime_.Now());
+  if (!durable.ok()) return waits ? durable : Status::Ok();
+  MutexLock lock(mutex_);
+  // Another thread may have waited for a later record meanwhile.
+  durable_.store(std::max(durable_.load(std::memory_order_relaxed), limit.value), std::memory_order_seq_cst);
+  return Status::Ok();
 }
 
 }  // namespace deut::tc

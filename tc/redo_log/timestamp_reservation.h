@@ -1,15 +1,11 @@
 // TimestampReservation: decides which timestamps may be drawn (D3). The log reserves timestamps durably, in blocks,
 // before any of a block is drawn. A restart begins above the highest reservation, so no two transactions ever have
 // the same timestamp.
-//
-// States
-//   durable == requested: no reservation is in flight
-//   requested = durable + block: by compare-and-swap. The winner appends the record and registers itself; the losers
-//   have nothing to do
-//   durable = requested: by the log thread
-// The next block is requested when half of the last one is used.
-// Thread-safety: Ensure from any thread, latch-free. It waits only when the log is slower than half a block of
-// timestamps. Ownership: runtime, ring and writer outlive it.
+// The first thread with a timestamp beyond the last block appends the next reservation. It and all others with such a
+// timestamp wait until that record is durable. A block has so many timestamps (RedoLogOptions::timestamp_block) that
+// these waits do not count.
+// Thread-safety: Ensure from any thread; one load while the block lasts. The lock is held to append, never while the
+// log writes. Ownership: runtime, ring and writer outlive it.
 #ifndef TC_REDO_LOG_TIMESTAMP_RESERVATION_H_
 #define TC_REDO_LOG_TIMESTAMP_RESERVATION_H_
 
@@ -19,47 +15,45 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
-#include "tc/redo_log/durability_callback.h"
+#include "common/sync/mutex.h"
 #include "tc/redo_log/log_ring.h"
 #include "tc/redo_log/log_writer.h"
 
 namespace deut::tc {
 
-class TimestampReservation final : private DurabilityCallback {
+class TimestampReservation {
  public:
-  // Everything below `durable_limit` is reserved.
-  TimestampReservation(Runtime& runtime, LogRing& ring, LogWriter& writer, uint64_t block, Timestamp durable_limit)
+  // Everything below `durable_below` is reserved.
+  TimestampReservation(Runtime& runtime, LogRing& ring, LogWriter& writer, uint64_t block, Timestamp durable_below)
       : runtime_(runtime),
         ring_(ring),
         writer_(writer),
         block_(block),
-        durable_(durable_limit.value),
-        requested_(durable_limit.value) {}
+        durable_(durable_below.value),
+        mutex_(runtime),
+        appended_below_(durable_below) {}
 
   // As RedoLog::EnsureReserved.
   Status Ensure(Timestamp timestamp, Deadline deadline) {
-    if (timestamp.value + block_ / 2 < durable_.load(std::memory_order_seq_cst)) [[likely]]
+    if (timestamp < durable_below()) [[likely]]
       return Status::Ok();
-    return EnsureSlowly(timestamp, deadline);
+    return Reserve(timestamp, deadline);
   }
 
   // All timestamps below it are durably reserved.
   Timestamp durable_below() const { return Timestamp{durable_.load(std::memory_order_seq_cst)}; }
 
  private:
-  Status EnsureSlowly(Timestamp timestamp, Deadline deadline);
-  void Request(uint64_t limit);
-  void OnDurable(const Status& status) override;
+  Status Reserve(Timestamp timestamp, Deadline deadline);
 
   Runtime& runtime_;
   LogRing& ring_;
   LogWriter& writer_;
   const uint64_t block_;
-  std::atomic<uint64_t> durable_;
-  std::atomic<uint64_t> requested_;
-  std::atomic<uint32_t> changed_{0};  // futex word: raised with every answer of the log
-  std::atomic<bool> failed_{false};
-  Status failure_;  // written before failed_ is set
+  std::atomic<uint64_t> durable_;  // only rises; stored under mutex_
+  Mutex mutex_;
+  Timestamp appended_below_ DEUT_GUARDED_BY(mutex_);  // the limit in the last record
+  Lsn appended_ DEUT_GUARDED_BY(mutex_);              // where that record is
 };
 
 }  // namespace deut::tc
