@@ -161,6 +161,7 @@ struct DataRequest {
   bool complete = false;
   std::string covered;
   Event done;
+  uint64_t id = 0;  // Submit may set it, so that the implementation finds the request again
   // A direct read (DirectReads) has just missed in memory, so the DC need not look there first.
   bool missed_in_memory = false;
   // Optional. A server answers its peer from the listener, out of order, so that no thread waits for each request.

@@ -22,8 +22,8 @@ RequestMultiplexer::Next RequestMultiplexer::Submit(absl::Span<DataRequest* cons
     MutexLock lock(mutex_);
     for (; accepted < requests.size() && pending_.size() < limits_.outstanding_requests; ++accepted) {
       const uint64_t id = next_id_++;
+      requests[accepted]->id = id;
       pending_.emplace(id, requests[accepted]);
-      ids_.emplace(requests[accepted], id);
       QueueLocked(*requests[accepted], id);
     }
     if (!up_) {
@@ -108,7 +108,6 @@ void RequestMultiplexer::FailAll(const Status& status) {
     DEUT_CHECK(!up_ && !sending_);
     for (const auto& [id, request] : pending_) completions_.emplace_back(request, 0);
     pending_.clear();
-    ids_.clear();
     queue_.clear();
     completing_.fetch_add(1, std::memory_order_seq_cst);
   }
@@ -128,7 +127,6 @@ void RequestMultiplexer::Answered(wire::DataAnswers* answers) {
       const auto found = pending_.find(answers->items(i).id());
       if (found == pending_.end()) continue;
       completions_.emplace_back(found->second, i);
-      ids_.erase(found->second);
       pending_.erase(found);
     }
     completing_.fetch_add(1, std::memory_order_seq_cst);
@@ -153,9 +151,9 @@ void RequestMultiplexer::Abandon(DataRequest* request) {
   uint32_t completing = 0;
   {
     MutexLock lock(mutex_);
-    if (const auto found = ids_.find(request); found != ids_.end()) {
-      pending_.erase(found->second);
-      ids_.erase(found);
+    // The id is that of the last Submit, perhaps to another multiplexer, or 0.
+    if (const auto found = pending_.find(request->id); found != pending_.end() && found->second == request) {
+      pending_.erase(found);
       return;
     }
     completing = completing_.load(std::memory_order_seq_cst);

@@ -6,7 +6,7 @@
 // role up only when nothing is queued.
 // States of the stream: down (requests queue up until Up, or until FailAll fails them) and up.
 // States of a request:
-// - queued or sent: `pending_` has it, by id.
+// - queued or sent: `pending_` has it, by id, and the request has the id.
 // - completing: the completing thread has taken it out of `pending_`, and fills it in outside the lock.
 // - finished.
 // Abandon takes a request out of `pending_`, or waits until the completing thread is done.
@@ -93,8 +93,6 @@ class RequestMultiplexer {
   bool sending_ DEUT_GUARDED_BY(mutex_) = false;  // the sender's role is taken
   uint64_t next_id_ DEUT_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<uint64_t, DataRequest*> pending_ DEUT_GUARDED_BY(mutex_);
-  // The inverse of pending_: Abandon finds one request among very many, under the lock that answers need, too.
-  absl::flat_hash_map<const DataRequest*, uint64_t> ids_ DEUT_GUARDED_BY(mutex_);
   std::deque<wire::DataRequests> queue_ DEUT_GUARDED_BY(mutex_);
   size_t last_bytes_ DEUT_GUARDED_BY(mutex_) = 0;                  // bytes of the last message of queue_
   std::vector<wire::DataRequests> spare_ DEUT_GUARDED_BY(mutex_);  // empty messages that keep their memory
