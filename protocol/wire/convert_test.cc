@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "common/observe/metrics.h"
+#include "common/observe/counter.h"
 #include "common/runtime/runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

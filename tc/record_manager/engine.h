@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "common/base/abort_reason.h"
 #include "common/base/status.h"
-#include "common/observe/metrics.h"
+#include "common/observe/counter.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/reclamation.h"
 #include "protocol/data_component.h"
