@@ -47,19 +47,6 @@ Status DcGate::WaitCaughtUp(Deadline deadline) {
   }
 }
 
-Status DcGate::WaitApplied(Position position, Deadline deadline) {
-  for (;;) {
-    const uint32_t seen = changes_.seen();
-    if (applied() >= position) return Status::Ok();
-    if (finished()) return final_status();
-    if (!changes_.Wait(seen, deadline)) {
-      if (applied() >= position) return Status::Ok();
-      MutexLock lock(mutex_);
-      return UnavailableLocked(absl::StrCat("position ", ToString(position), " is waited for"));
-    }
-  }
-}
-
 bool DcGate::OpenableLocked() const { return final_.ok() && connected_ && target_.ReachedBy(applied()); }
 
 void DcGate::PublishLocked() {

@@ -91,7 +91,6 @@ class DcGate {
   Status WaitOpen(Deadline deadline, Pass* pass) DEUT_EXCLUDES(mutex_);
   // Waits until the gate has been open once (X4).
   Status WaitCaughtUp(Deadline deadline) DEUT_EXCLUDES(mutex_);
-  Status WaitApplied(Position position, Deadline deadline) DEUT_EXCLUDES(mutex_);
 
   // Reports that the connection with this number is broken, or that the DC says that its incarnation has ended.
   void Lost(uint64_t session, const Status& why) DEUT_EXCLUDES(mutex_);

@@ -213,7 +213,6 @@ TEST_F(DcGateTest, X5FencedIsFinal) {
   EXPECT_FALSE(open());
   DcGate::Pass pass;
   EXPECT_EQ(gate_.WaitOpen(kNoDeadline, &pass).code(), ErrorCode::kFenced);
-  EXPECT_EQ(gate_.WaitApplied(EndOf(9), kNoDeadline).code(), ErrorCode::kFenced);
   EXPECT_EQ(gate_.WaitCaughtUp(kNoDeadline).code(), ErrorCode::kFenced);
 }
 
@@ -235,9 +234,6 @@ TEST_F(DcGateTest, WaitersAreWoken) {
       DcGate::Pass pass;
       if (gate_.WaitOpen(kNoDeadline, &pass).ok() && pass.incarnation == DcIncarnation{1}) ++through;
     }));
-    threads.push_back(RealRuntime().StartThread("gate-applied", [&] {
-      if (gate_.WaitApplied(EndOf(70), kNoDeadline).ok()) ++through;
-    }));
     threads.push_back(RealRuntime().StartThread("gate-start", [&] {
       if (gate_.WaitCaughtUp(kNoDeadline).ok()) ++through;
     }));
@@ -248,7 +244,7 @@ TEST_F(DcGateTest, WaitersAreWoken) {
   Ack(1, EndOf(50));
   Ack(1, EndOf(70));
   threads.clear();
-  EXPECT_EQ(through, 9);
+  EXPECT_EQ(through, 6);
 }
 
 TEST_F(DcGateTest, StopReleasesWaiters) {

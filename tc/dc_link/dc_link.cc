@@ -281,10 +281,6 @@ Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadlin
 }
 
 Position DcLink::applied() const { return impl_->gate().applied(); }
-Status DcLink::WaitApplied(Position position, Deadline deadline) {
-  return impl_->gate().WaitApplied(position, deadline);
-}
-Position DcLink::stable() const { return impl_->gate().stable(); }
 bool DcLink::HasSpace(uint64_t bytes) const { return impl_->HasSpace(bytes); }
 
 Result<std::vector<TableInfo>> DcLink::Tables(Deadline deadline) {

@@ -81,10 +81,6 @@ class DcLink {
   // Every update up to this position is in the memory of the DC's present incarnation; the TC may collect it. It goes
   // back when a new incarnation is found; updates that were collected by then are behind the gate. Latch-free.
   Position applied() const;
-  // OK once applied() >= position.
-  Status WaitApplied(Position position, Deadline deadline);
-  // Every update up to this position survives a restart of the DC.
-  Position stable() const;
 
   // X7: false while a put of `bytes` (key and value) must be refused. Deletes need not ask. Latch-free.
   bool HasSpace(uint64_t bytes) const;

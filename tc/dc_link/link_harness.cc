@@ -68,6 +68,15 @@ void LinkHarness::CommitAndApply(const std::vector<std::pair<std::string, std::s
   DEUT_CHECK(WaitApplied(Commit(puts)));
 }
 
+bool LinkHarness::WaitApplied(Position position) {
+  const Deadline deadline = Soon();
+  while (link->applied() < position) {
+    if (RealRuntime().Now() >= deadline) return false;
+    RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(100));
+  }
+  return true;
+}
+
 Result<std::optional<std::string>> LinkHarness::Read(const std::string& key, Deadline deadline) {
   DataRequest request;
   request.table = kTable;

@@ -47,7 +47,7 @@ class LinkHarness {
                   std::optional<Timestamp> timestamp = std::nullopt);
   // As Commit, and waits until it is applied.
   void CommitAndApply(const std::vector<std::pair<std::string, std::string>>& puts);
-  bool WaitApplied(Position position) { return link->WaitApplied(position, Soon()).ok(); }
+  bool WaitApplied(Position position);
 
   // A point read through the link. Returns the value, or nothing.
   Result<std::optional<std::string>> Read(const std::string& key, Deadline deadline);
