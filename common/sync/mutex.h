@@ -33,11 +33,6 @@ class __attribute__((capability("mutex"))) Mutex {
     while (state_.exchange(kWaited, std::memory_order_acquire) != kFree) runtime_.Wait(state_, kWaited, kNoDeadline);
   }
 
-  bool TryLock() __attribute__((try_acquire_capability(true))) {
-    uint32_t state = kFree;
-    return state_.compare_exchange_strong(state, kHeld, std::memory_order_acquire);
-  }
-
   void Unlock() __attribute__((release_capability())) {
     Runtime& runtime = runtime_;  // after the exchange the mutex may be gone; the wake touches its address only
     if (state_.exchange(kFree, std::memory_order_release) == kWaited) runtime.Wake(state_, 1);

@@ -27,27 +27,6 @@ TEST(Mutex, ExcludesAndPublishes) {
   EXPECT_EQ(counter, 80000);
 }
 
-TEST(Mutex, TryLockFailsWhileHeld) {
-  Mutex mutex(RealRuntime());
-  const auto try_from_another_thread = [&] {
-    bool got = false;
-    RealRuntime()
-        .StartThread("other",
-                     [&] {
-                       if (mutex.TryLock()) {
-                         got = true;
-                         mutex.Unlock();
-                       }
-                     })
-        ->Join();
-    return got;
-  };
-  mutex.Lock();
-  EXPECT_FALSE(try_from_another_thread());
-  mutex.Unlock();
-  EXPECT_TRUE(try_from_another_thread());
-}
-
 TEST(CondVar, HandsEveryItemOver) {
   Runtime& runtime = RealRuntime();
   Mutex mutex(runtime);

@@ -5,9 +5,9 @@
 // Shortage: it never ends the acceptor. When accept fails because there is no descriptor, the acceptor releases a
 // reserved one, accepts the connection, and closes it. So the peer learns of the shortage and the queue moves on. After
 // any other failure the acceptor pauses and retries.
-// Watching: the acceptor keeps a duplicate of each connection's descriptor, so a connection takes
-// kDescriptorsPerConnection. gRPC shuts a socket down before it closes it. The duplicate reports that, and also a reset
-// by the peer; the connection is then no longer counted.
+// Watching: the acceptor keeps a duplicate of each connection's descriptor, so a connection takes two
+// (DescriptorNeeds::per_connection). gRPC shuts a socket down before it closes it. The duplicate reports that, and also
+// a reset by the peer; the connection is then no longer counted.
 // Priority: the threads give way to those that serve the connections that exist. So a flood of new ones waits in the
 // system's queue, and does not take the processors from calls.
 // Thread-safety: any thread may call counts and CloseConnections; one thread calls the rest. Ownership: owns sockets,
@@ -31,8 +31,6 @@
 #include "protocol/connections/listening_sockets.h"
 
 namespace deut {
-
-constexpr size_t kDescriptorsPerConnection = 2;
 
 struct ConnectionCounts {
   uint64_t accepted = 0;               // handed to gRPC so far

@@ -86,10 +86,6 @@ void Client::ExecuteOneShots(absl::Span<OneShotTransaction> transactions, const 
   core_.ExecuteOneShots(transactions, core_.DeadlineFor(call));
 }
 
-void Client::ExecuteOneShotsUntil(absl::Span<OneShotTransaction> transactions, Deadline limit) {
-  core_.ExecuteOneShots(transactions, core_.DeadlineFor({}, limit));
-}
-
 Result<OutcomeAnswer> Client::AskOutcome(const TransactionName& name, const CallOptions& call) {
   return core_.service().AskOutcome(name, core_.DeadlineFor(call));
 }

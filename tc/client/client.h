@@ -84,7 +84,6 @@ class Client {
   // order. Over a network they share messages. Returns when all have ended, each with its own answer. Their options,
   // operations and results must stay valid until then.
   void ExecuteOneShots(absl::Span<OneShotTransaction> transactions, const CallOptions& call = {});
-  void ExecuteOneShotsUntil(absl::Span<OneShotTransaction> transactions, Deadline limit);
 
   // Returns the outcome of the transaction of that name (Transaction::name). Commit asks by itself when its answer is
   // lost; this is for later, or for another process. A transaction that is still open is aborted by the question.

@@ -25,8 +25,6 @@ constexpr size_t kTransactionHeaderBytes = 24;
 constexpr size_t kUpdateHeaderBytes = 16;
 constexpr size_t kTransactionIdBytes = 16;
 constexpr size_t kMaxKnownDcs = 64;
-// The largest update of a key and a value within the limits of ids.h.
-constexpr size_t kMaxUpdateBytes = kUpdateHeaderBytes + kMaxKeyBytes + kMaxValueBytes;
 
 // A record's first word. It is written last: a nonzero word means that the record is complete. It is never 0.
 struct RecordWord {

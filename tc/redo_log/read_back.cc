@@ -81,11 +81,6 @@ void ReadBack::Insert(PiecePointer piece) {
   }
 }
 
-size_t ReadBack::cached_bytes() {
-  MutexLock lock(mutex_);
-  return cached_bytes_;
-}
-
 Result<ReadBack::PiecePointer> ReadBack::Load(Lsn from, Lsn end) {
   const auto trimmed = [&] {
     return DEUT_ERROR(kNotFound, "LSN ", from.value, " was trimmed: the redo log begins at LSN ",

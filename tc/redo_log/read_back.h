@@ -42,7 +42,6 @@ class ReadBack {
   uint64_t from_ring() const { return from_ring_.load(std::memory_order_relaxed); }
   uint64_t from_cache() const { return from_cache_.load(std::memory_order_relaxed); }
   uint64_t from_disk() const { return from_disk_.load(std::memory_order_relaxed); }
-  size_t cached_bytes();
 
  private:
   // Payloads of successive blocks of one file.

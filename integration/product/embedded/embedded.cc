@@ -18,7 +18,6 @@ Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options,
   if (options.data_dir.empty())
     return DEUT_ERROR(kInvalidArgument, "an embedded store needs a data directory (--data_dir)");
   std::unique_ptr<Embedded> embedded(new Embedded(runtime));
-  embedded->io_name_ = storage.name();
   dc::DataComponentOptions dc_options = options.dc;
   dc_options.directory = Concat(options.data_dir, "/dc");
   embedded->dc_ = std::make_unique<InProcessDataComponent>(

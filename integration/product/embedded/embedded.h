@@ -54,13 +54,10 @@ class Embedded {
   // Ends the DC's incarnation and starts another, as killing and restarting a dcd does. Transactions continue.
   Status RestartDc();
 
-  const std::string& io_name() const { return io_name_; }
-
  private:
   explicit Embedded(Runtime& runtime) : runtime_(runtime) {}
 
   Runtime& runtime_;
-  std::string io_name_;
   std::unique_ptr<Storage> owned_storage_;
   std::unique_ptr<InProcessDataComponent> dc_;
   std::unique_ptr<tc::TransactionComponent> tc_;
