@@ -89,15 +89,8 @@ Status RunOnce(Client& client, const TransactionOptions& options, Deadline limit
 }  // namespace
 
 bool IsRetryable(const Status& status) {
-  switch (status.code()) {
-    case ErrorCode::kAborted:
-    case ErrorCode::kUnavailable:
-    case ErrorCode::kResourceExhausted:
-    case ErrorCode::kWrongIncarnation:
-      return true;
-    default:
-      return false;
-  }
+  // No time is left after a deadline.
+  return status != ErrorCode::kDeadlineExceeded && ErrorCodeRetry(status.code()) != Retry::kNever;
 }
 
 Duration RetryPauses::Next(const Status& status) {
