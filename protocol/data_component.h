@@ -286,9 +286,6 @@ class DataComponent {
   virtual Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
                                                      Deadline deadline) = 0;
 
-  // Makes everything up to `up_to` stable, and returns the stable position.
-  virtual Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) = 0;
-
   virtual Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) = 0;
 
   // Returns counters of the DC's work and state (reads served, updates applied, duplicates, memory, ...). For people

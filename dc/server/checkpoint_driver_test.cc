@@ -109,7 +109,7 @@ TEST_F(CheckpointDriverTest, AStartAloneTakesNone) {
   log.Create();
   for (int i = 0; i < 100; ++i) log.Put("key", "value");
   Apply(&log);
-  ASSERT_TRUE(server_->Checkpoint(sender_, log.end(), kNoDeadline).ok());
+  ASSERT_TRUE(server_->TakeCheckpoints(log.end()).ok());
   const uint64_t rests = runtime_.rests.load();
   runtime_.begin.store(false);
   Start(/*log_bytes=*/1000);
@@ -140,7 +140,7 @@ TEST_F(CheckpointDriverTest, S2ALifeThatHasProvenNothingRemovesNothing) {
   log.Create();
   for (int i = 0; i < 100; ++i) log.Put(Concat("key", i), "value");
   Apply(&log);
-  ASSERT_TRUE(server_->Checkpoint(sender_, log.end(), kNoDeadline).ok());
+  ASSERT_TRUE(server_->TakeCheckpoints(log.end()).ok());
   server_.reset();
   StateFile file(*storage_, "/data/dc");
   DcState state = **file.Load();
@@ -167,7 +167,7 @@ TEST_F(CheckpointDriverTest, S2ALifeThatHasProvenNothingRemovesNothing) {
   again.Create();
   for (int i = 0; i < 100; ++i) again.Put(Concat("key", i), "value");
   Apply(&again);
-  ASSERT_TRUE(server_->Checkpoint(sender_, again.end(), kNoDeadline).ok());
+  ASSERT_TRUE(server_->TakeCheckpoints(again.end()).ok());
   for (const std::string& name : segments) EXPECT_FALSE(*storage_->Exists(Concat("/data/dc/pages/", name))) << name;
 }
 

@@ -477,16 +477,6 @@ Result<std::vector<std::string>> DataComponentServer::Partition(const Sender& se
   return operations_.Partition(table, std::min(n, kMaxPartitions));
 }
 
-Result<Position> DataComponentServer::Checkpoint(const Sender& sender, Position up_to, Deadline /*deadline*/) {
-  {
-    const Fencing::Admission admission(fencing_, sender);
-    DEUT_RETURN_IF_ERROR(admission.status());
-  }
-  Result<Position> stable = checkpoints_.TakeUpTo(up_to);
-  DEUT_CHECK(!stable.ok() || *stable <= applied_.load());
-  return stable;
-}
-
 Result<std::vector<TableInfo>> DataComponentServer::Tables(const Sender& sender, Deadline /*deadline*/) {
   const Fencing::Admission admission(fencing_, sender);
   DEUT_RETURN_IF_ERROR(admission.status());

@@ -90,6 +90,8 @@ class DataComponentServer final : public DataComponent {
   // The records, without a check of the sender: for measurements.
   RecordOperations& operations() { return operations_; }
   RecordStore& records() { return *records_; }
+  // Takes checkpoints until every applied update up to `up_to` is stable. Returns the stable position. For tests.
+  Result<Position> TakeCheckpoints(Position up_to) { return checkpoints_.TakeUpTo(up_to); }
 
   Result<HelloAnswer> Hello(const HelloRequest& request, Deadline deadline) override;
   void Submit(absl::Span<DataRequest* const> requests) override;
@@ -100,7 +102,6 @@ class DataComponentServer final : public DataComponent {
                                                        Deadline deadline) override;
   Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
                                              Deadline deadline) override;
-  Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override;
   Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override;
   Result<std::vector<CounterValue>> Counters(Deadline deadline) override;
 

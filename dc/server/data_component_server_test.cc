@@ -97,7 +97,7 @@ TEST_F(DataComponentServerTest, ANewLifeHasTheCheckpointAndGetsTheRestByRedo) {
   const Position stable = log_.end();
   const auto before = server_->Hello(HelloOf(1), kNoDeadline);
   EXPECT_EQ(before->stable, Position());
-  EXPECT_EQ(*server_->Checkpoint(sender_, log_.end(), kNoDeadline), stable);
+  EXPECT_EQ(*server_->TakeCheckpoints(log_.end()), stable);
   log_.Put("l", "w");
   const LogBatch redo = log_.Take();
   ASSERT_TRUE(Send(redo).ok());
@@ -284,7 +284,7 @@ TEST_F(DataComponentServerTest, DirectReadsOfSeveral) {
 // it, and are counted once.
 TEST_F(DataComponentServerTest, ARequestThatNeedsTheDiskIsCountedOnce) {
   Fill(300);
-  ASSERT_TRUE(server_->Checkpoint(sender_, log_.end(), kNoDeadline).ok());
+  ASSERT_TRUE(server_->TakeCheckpoints(log_.end()).ok());
   stream_.reset();
   server_.reset();
   server_ = StartServer(*storage_);

@@ -44,7 +44,7 @@ TEST(DataComponentSpaceTest, AnIdleOneGivesSpaceBackAndThenWritesNothing) {
     }
     log.LowWater();
     ASSERT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
-    ASSERT_TRUE(dc.Checkpoint(tc, log.end(), kNoDeadline).ok());
+    ASSERT_TRUE(dc.TakeCheckpoints(log.end()).ok());
   }
   // The DC is idle from here on. The bound allows one segment of slack and six that are being written.
   const auto wanted = [&] { return Counter(dc, "storage_live_bytes") * 3 / 2 + 7 * kSegmentBytes; };
@@ -122,7 +122,7 @@ TEST_F(NearlyFullDiskTest, X7SpaceThatACheckpointWillNeedIsNotPromised) {
     const uint64_t promised = AskForSpace();
     EXPECT_GT(promised, 1u << 20);
     EXPECT_GT(Counter(*dc_, "unflushed_bytes"), 0u);
-    ASSERT_TRUE(dc_->Checkpoint(tc_, log_.end(), kNoDeadline).ok());
+    ASSERT_TRUE(dc_->TakeCheckpoints(log_.end()).ok());
     EXPECT_EQ(Counter(*dc_, "unflushed_bytes"), 0u);
     EXPECT_GE(AskForSpace(), promised);
   }
@@ -148,7 +148,7 @@ TEST_F(NearlyFullDiskTest, X7EverythingThatIsLetInFits) {
   }
   EXPECT_GT(Counter(*dc_, "checkpoints"), 3u);
   EXPECT_GT(number_ * 200, 2u << 20);  // records were admitted, not refused from the beginning
-  EXPECT_TRUE(dc_->Checkpoint(tc_, log_.end(), kNoDeadline).ok());
+  EXPECT_TRUE(dc_->TakeCheckpoints(log_.end()).ok());
 }
 
 // Segments of an incarnation that was killed between two checkpoints. (Without any checkpoint, nothing is removed
@@ -165,7 +165,7 @@ TEST(DataComponentSpaceTest, AnIdleOneRemovesWhatACrashLeftOver) {
     ASSERT_TRUE(stream.ok());
     TestLog log;
     ASSERT_TRUE((*stream)->Send(log.Create().Take(), kNoDeadline).ok());
-    ASSERT_TRUE(first->Checkpoint(tc, log.end(), kNoDeadline).ok());
+    ASSERT_TRUE(first->TakeCheckpoints(log.end()).ok());
   }
   const std::string path = "/data/dc/pages/base-0000000000ff.seg";
   {

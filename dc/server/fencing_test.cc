@@ -364,7 +364,6 @@ TEST_F(FencingTest, X5RequestsOfAReplacedTcAreRefused) {
   EXPECT_EQ(server_->OpenApplyLog(older, &listener, kNoDeadline).status(), ErrorCode::kFenced);
   EXPECT_EQ(server_->Partition(older, kTable, 4, kNoDeadline).status(), ErrorCode::kFenced);
   EXPECT_EQ(server_->Tables(older, kNoDeadline).status(), ErrorCode::kFenced);
-  EXPECT_EQ(server_->Checkpoint(older, Position(), kNoDeadline).status(), ErrorCode::kFenced);
   EXPECT_EQ(Read(*server_, newer, "k").value, "v");
   EXPECT_EQ(listener.closings.load(), 1);
 }

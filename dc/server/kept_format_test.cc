@@ -87,10 +87,10 @@ Files MakeFolder() {
   for (int i = 0; i < 30; ++i) log.Put(Concat("key", 10 + i), Concat("value ", i));
   log.Entry(LogEntryKind::kDropTable, 1000, "dropped", {}, kDropped);
   EXPECT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
-  EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
+  EXPECT_TRUE(server->TakeCheckpoints(log.end()).ok());
   // A few updates of one page make a delta part.
   EXPECT_TRUE((*stream)->Send(log.Delete("key11").Put("key12", "changed").Take(), kNoDeadline).ok());
-  EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
+  EXPECT_TRUE(server->TakeCheckpoints(log.end()).ok());
   return ReadFolder(*storage);
 }
 
@@ -252,7 +252,7 @@ TEST(KeptFormatTest, FilesThatAreNotUnderstoodAreNeverRemoved) {
     batch.Append(entry);
     batch.to = entry.position;
     ASSERT_TRUE((*stream)->Send(batch, kNoDeadline).ok());
-    ASSERT_TRUE((*server)->Checkpoint(tc, batch.to, kNoDeadline).ok());
+    ASSERT_TRUE((*server)->TakeCheckpoints(batch.to).ok());
   }
   stream->reset();
   server->reset();

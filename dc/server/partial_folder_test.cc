@@ -57,7 +57,7 @@ class PartialFolderTest : public ::testing::Test {
       const bool one = round == 1;  // so that the two kept checkpoints differ
       EXPECT_TRUE(server->records().Checkpoint([&] { return log.end(); }).ok());
       if (!one) {
-        EXPECT_TRUE(server->Checkpoint(tc, log.end(), kNoDeadline).ok());
+        EXPECT_TRUE(server->TakeCheckpoints(log.end()).ok());
       }
       told_ = server->Hello(Inquiry(), kNoDeadline)->stable;
       dc_ = server->id();

@@ -101,11 +101,6 @@ Result<std::vector<std::string>> StartingDataComponent::Partition(const Sender& 
   return Unavailable();
 }
 
-Result<Position> StartingDataComponent::Checkpoint(const Sender& sender, Position up_to, Deadline deadline) {
-  if (DataComponentServer* const to = server()) return to->Checkpoint(sender, up_to, deadline);
-  return Unavailable();
-}
-
 Result<std::vector<TableInfo>> StartingDataComponent::Tables(const Sender& sender, Deadline deadline) {
   if (DataComponentServer* const to = server()) return to->Tables(sender, deadline);
   return Unavailable();

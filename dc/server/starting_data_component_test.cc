@@ -34,7 +34,7 @@ class StartingDataComponentTest : public ::testing::Test {
     log.Create();
     for (int i = 0; i < 500; ++i) log.Put("key" + std::to_string(1000 + i), std::string(100, 'x'));
     EXPECT_TRUE((*stream)->Send(log.Take(), kNoDeadline).ok());
-    EXPECT_TRUE(dc->Checkpoint(tc, log.end(), kNoDeadline).ok());
+    EXPECT_TRUE(dc->TakeCheckpoints(log.end()).ok());
   }
 
   void Start(Duration disk_slow_after = seconds(5)) {

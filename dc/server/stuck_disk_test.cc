@@ -40,8 +40,8 @@ class StuckDiskTest : public ::testing::Test {
     ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
   }
   void StartCheckpoint() {
-    checkpoint_ = RealRuntime().StartThread(
-        "checkpoint", [this] { taken_ = dc_->Checkpoint(tc_, log_.end(), kNoDeadline).status(); });
+    checkpoint_ =
+        RealRuntime().StartThread("checkpoint", [this] { taken_ = dc_->TakeCheckpoints(log_.end()).status(); });
   }
 
   FaultyDisk disk_{RealRuntime(), 1};
@@ -88,7 +88,7 @@ TEST_F(StuckDiskTest, ACallThatWaitsForTheDiskReportsNoOtherTcWhenTheIncarnation
   Start(seconds(100), Duration());
   for (char c = 'b'; c <= 'z'; ++c) log_.Put(std::string(3, c), std::string(1000, c));  // makes many pages
   ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
-  ASSERT_TRUE(dc_->Checkpoint(tc_, log_.end(), kNoDeadline).ok());
+  ASSERT_TRUE(dc_->TakeCheckpoints(log_.end()).ok());
   stream_.reset();
   dc_.reset();
   DataComponentOptions options = SmallServer();

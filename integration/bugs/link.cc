@@ -87,11 +87,6 @@ Result<std::vector<std::string>> Link::Partition(const Sender& sender, TableId t
   return dc_.Partition(sender, table, n, deadline);
 }
 
-Result<Position> Link::Checkpoint(const Sender& sender, Position up_to, Deadline deadline) {
-  Travel();
-  return dc_.Checkpoint(sender, up_to, deadline);
-}
-
 Result<std::vector<TableInfo>> Link::Tables(const Sender& sender, Deadline deadline) {
   Travel();
   return dc_.Tables(sender, deadline);

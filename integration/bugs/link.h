@@ -38,7 +38,6 @@ class Link final : public DataComponent {
                                                        Deadline deadline) override;
   Result<std::vector<std::string>> Partition(const Sender& sender, TableId table, uint32_t n,
                                              Deadline deadline) override;
-  Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override;
   Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override;
   Result<std::vector<CounterValue>> Counters(Deadline deadline) override { return dc_.Counters(deadline); }
 

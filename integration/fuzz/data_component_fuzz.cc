@@ -296,13 +296,11 @@ class Peer {
     grpc::ClientContext context;
     SetTime(&context);
     wire::PartitionRequest partition;
-    wire::CheckpointRequest checkpoint;
     wire::TablesRequest tables;
     wire::PartitionAnswer keys;
-    wire::CheckpointAnswer stable;
     wire::TablesAnswer listed;
     wire::CountersAnswer counters;
-    switch (input_.Below(4)) {
+    switch (input_.Below(3)) {
       case 0:
         SetSender(partition.mutable_sender());
         partition.set_table(AnyTable());
@@ -310,11 +308,6 @@ class Peer {
         DEUT_CHECK(target_.stub().Partition(&context, partition, &keys).ok());
         break;
       case 1:
-        SetSender(checkpoint.mutable_sender());
-        checkpoint.mutable_up_to()->set_commit_lsn(input_.Number());
-        DEUT_CHECK(target_.stub().Checkpoint(&context, checkpoint, &stable).ok());
-        break;
-      case 2:
         SetSender(tables.mutable_sender());
         DEUT_CHECK(target_.stub().Tables(&context, tables, &listed).ok());
         break;

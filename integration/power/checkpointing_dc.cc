@@ -88,14 +88,6 @@ void KeptPages::Applied(const LogBatch& batch) {
   stable_batches_ = batches_.size();
 }
 
-Position KeptPages::Checkpoint() {
-  {
-    const MutexLock lock(mutex_);
-    stable_batches_ = batches_.size();
-  }
-  return stable();
-}
-
 std::vector<LogBatch> KeptPages::batches() const {
   const MutexLock lock(mutex_);
   return batches_;
@@ -144,11 +136,6 @@ Result<std::unique_ptr<ApplyLogStream>> CheckpointingDc::OpenApplyLog(const Send
                         server_->OpenApplyLog(sender, keeping->listener(), deadline));
   keeping->SetStream(std::move(stream));
   return std::unique_ptr<ApplyLogStream>(std::move(keeping));
-}
-
-Result<Position> CheckpointingDc::Checkpoint(const Sender& sender, Position up_to, Deadline deadline) {
-  DEUT_RETURN_IF_ERROR(server_->Checkpoint(sender, up_to, deadline).status());
-  return pages_.Checkpoint();
 }
 
 }  // namespace deut::power

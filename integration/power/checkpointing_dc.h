@@ -50,7 +50,6 @@ class KeptPages {
   static constexpr uint64_t kBatchesPerCheckpoint = 3;
 
   void Applied(const LogBatch& batch) DEUT_EXCLUDES(mutex_);
-  Position Checkpoint() DEUT_EXCLUDES(mutex_);
   std::vector<LogBatch> batches() const DEUT_EXCLUDES(mutex_);
 
   const std::unique_ptr<Storage> identity_;
@@ -77,7 +76,6 @@ class CheckpointingDc final : public DataComponent {
                                              Deadline deadline) override {
     return server_->Partition(sender, table, n, deadline);
   }
-  Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override;
   Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override {
     return server_->Tables(sender, deadline);
   }

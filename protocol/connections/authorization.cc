@@ -30,7 +30,6 @@ const std::vector<Call>& Calls() {
       {"/deuteronomy.v1.DataComponent/Scan", {Role::kTc}},
       {"/deuteronomy.v1.DataComponent/ApplyLog", {Role::kTc}},
       {"/deuteronomy.v1.DataComponent/Partition", {Role::kTc}},
-      {"/deuteronomy.v1.DataComponent/Checkpoint", {Role::kTc}},
       {"/deuteronomy.v1.DataComponent/Tables", {Role::kTc}},
       {"/deuteronomy.v1.DataComponent/Counters", {Role::kTc, Role::kAdmin}},
   };

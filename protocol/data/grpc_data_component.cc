@@ -150,17 +150,6 @@ Result<std::vector<std::string>> GrpcDataComponent::Partition(const Sender& send
   return FromWire(answer, n);
 }
 
-Result<Position> GrpcDataComponent::Checkpoint(const Sender& sender, Position up_to, Deadline deadline) {
-  wire::CheckpointRequest message;
-  ToWire(sender, message.mutable_sender());
-  ToWire(up_to, message.mutable_up_to());
-  wire::CheckpointAnswer answer;
-  DEUT_RETURN_IF_ERROR(impl_->Control(
-      deadline, [&](grpc::ClientContext* context) { return impl_->bulk->Checkpoint(context, message, &answer); }));
-  DEUT_RETURN_IF_ERROR(FromWire(answer.status()));
-  return FromWire(answer.stable());
-}
-
 Result<std::vector<TableInfo>> GrpcDataComponent::Tables(const Sender& sender, Deadline deadline) {
   wire::TablesRequest message;
   ToWire(sender, message.mutable_sender());

@@ -31,7 +31,6 @@ class FixedDataComponent final : public DataComponent {
     return None();
   }
   Result<std::vector<std::string>> Partition(const Sender&, TableId, uint32_t, Deadline) override { return None(); }
-  Result<Position> Checkpoint(const Sender&, Position, Deadline) override { return None(); }
   Result<std::vector<TableInfo>> Tables(const Sender&, Deadline) override { return None(); }
   Result<std::vector<CounterValue>> Counters(Deadline) override { return None(); }
 

@@ -57,7 +57,6 @@ class GrpcDataComponentService::Service final : public wire::DataComponent::Asyn
     unary_host_.emplace(UnaryHost{.executor = executor, .writes = watchdog_, .calls = calls_});
     ServeMethod(&hello_, &Service::RequestHello, &Service::AnswerHello);
     ServeMethod(&partition_, &Service::RequestPartition, &Service::AnswerPartition);
-    ServeMethod(&checkpoint_, &Service::RequestCheckpoint, &Service::AnswerCheckpoint);
     ServeMethod(&tables_, &Service::RequestTables, &Service::AnswerTables);
     ServeMethod(&counters_, &Service::RequestCounters, &Service::AnswerCounters);
   }
@@ -98,16 +97,6 @@ class GrpcDataComponentService::Service final : public wire::DataComponent::Asyn
            answer);
   }
 
-  void AnswerCheckpoint(grpc::ServerContext& context, const wire::CheckpointRequest& message,
-                        wire::CheckpointAnswer* answer) {
-    auto stable = component_.Checkpoint(FromWire(message.sender()), FromWire(message.up_to()), DeadlineOf(context));
-    if (stable.ok()) {
-      ToWire(*stable, answer->mutable_stable());
-    } else {
-      ToWire(stable.status(), answer->mutable_status());
-    }
-  }
-
   void AnswerTables(grpc::ServerContext& context, const wire::TablesRequest& message, wire::TablesAnswer* answer) {
     auto tables = component_.Tables(FromWire(message.sender()), DeadlineOf(context));
     if (tables.ok()) {
@@ -141,7 +130,6 @@ class GrpcDataComponentService::Service final : public wire::DataComponent::Asyn
   std::optional<UnaryHost> unary_host_;
   UnaryMethod<wire::HelloRequest, wire::HelloAnswer> hello_;
   UnaryMethod<wire::PartitionRequest, wire::PartitionAnswer> partition_;
-  UnaryMethod<wire::CheckpointRequest, wire::CheckpointAnswer> checkpoint_;
   UnaryMethod<wire::TablesRequest, wire::TablesAnswer> tables_;
   UnaryMethod<wire::CountersRequest, wire::CountersAnswer> counters_;
 };

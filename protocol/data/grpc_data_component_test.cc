@@ -87,7 +87,6 @@ TEST_F(GrpcDataComponentTest, FencingCodesOfEveryCall) {
   EXPECT_EQ(component_.OpenScan(kSender, ScanSpec{.table = kTable, .range = {}}, Soon()).status().code(),
             ErrorCode::kFenced);
   EXPECT_EQ(component_.Partition(kSender, kTable, 4, Soon()).status().code(), ErrorCode::kFenced);
-  EXPECT_EQ(component_.Checkpoint(kSender, Position(), Soon()).status().code(), ErrorCode::kFenced);
   EXPECT_EQ(component_.Tables(kSender, Soon()).status().code(), ErrorCode::kFenced);
   EXPECT_TRUE(component_.Counters(Soon()).ok());  // needs no Hello
 }
@@ -97,7 +96,6 @@ TEST_F(GrpcDataComponentTest, ControlCalls) {
   ASSERT_TRUE(keys.ok());
   EXPECT_EQ(*keys, (std::vector<std::string>{Key(1), Key(2), Key(3)}));
   EXPECT_EQ(component_.Partition(kSender, kTable, 0, Soon()).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(*component_.Checkpoint(kSender, Position{Lsn(5), 6}, Soon()), (Position{Lsn(5), 6}));
   auto tables = component_.Tables(kSender, Soon());
   ASSERT_TRUE(tables.ok());
   EXPECT_EQ(tables->size(), 1u);

@@ -254,12 +254,6 @@ Result<std::vector<std::string>> InProcessDataComponent::Partition(const Sender&
   return component_->Partition(sender, table, n, deadline);
 }
 
-Result<Position> InProcessDataComponent::Checkpoint(const Sender& sender, Position up_to, Deadline deadline) {
-  CallDrain::Call call(calls_inside_);
-  if (!call.entered()) return Dead();
-  return component_->Checkpoint(sender, up_to, deadline);
-}
-
 Result<std::vector<TableInfo>> InProcessDataComponent::Tables(const Sender& sender, Deadline deadline) {
   CallDrain::Call call(calls_inside_);
   if (!call.entered()) return Dead();

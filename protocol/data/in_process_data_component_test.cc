@@ -86,7 +86,6 @@ TEST_F(InProcessDataComponentTest, IsUnavailableUntilStarted) {
   EXPECT_EQ(component_.Counters(kNoDeadline).status().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(component_.OpenScan(SenderOf(1), ScanSpec(), kNoDeadline).status().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(component_.Partition(SenderOf(1), kTable, 2, kNoDeadline).status().code(), ErrorCode::kUnavailable);
-  EXPECT_EQ(component_.Checkpoint(SenderOf(1), Position(), kNoDeadline).status().code(), ErrorCode::kUnavailable);
   Listener listener;
   EXPECT_EQ(component_.OpenApplyLog(SenderOf(1), &listener, kNoDeadline).status().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(listener.closed.load(), 0);

@@ -274,11 +274,6 @@ Result<std::vector<std::string>> ScriptedDataComponent::Partition(const Sender& 
   return keys;
 }
 
-Result<Position> ScriptedDataComponent::Checkpoint(const Sender& sender, Position up_to, Deadline) {
-  DEUT_RETURN_IF_ERROR(check_sender(sender));
-  return up_to;
-}
-
 std::vector<TableInfo> ScriptedDataComponent::TablesLocked() {
   std::vector<TableInfo> tables;
   for (const auto& [id, name] : names_) {

@@ -242,7 +242,6 @@ class CuttingDc final : public DataComponent {
     return Cut();
   }
   Result<std::vector<std::string>> Partition(const Sender&, TableId, uint32_t, Deadline) override { return Cut(); }
-  Result<Position> Checkpoint(const Sender&, Position, Deadline) override { return Cut(); }
   Result<std::vector<TableInfo>> Tables(const Sender&, Deadline) override { return Cut(); }
   Result<std::vector<CounterValue>> Counters(Deadline) override { return Cut(); }
 
@@ -349,7 +348,6 @@ class LyingDc final : public DataComponent {
     return Unused();
   }
   Result<std::vector<std::string>> Partition(const Sender&, TableId, uint32_t, Deadline) override { return Unused(); }
-  Result<Position> Checkpoint(const Sender&, Position, Deadline) override { return Unused(); }
   Result<std::vector<TableInfo>> Tables(const Sender&, Deadline) override { return Unused(); }
   Result<std::vector<CounterValue>> Counters(Deadline) override { return Unused(); }
 

@@ -292,11 +292,6 @@ Result<std::vector<std::string>> DcLink::Partition(TableId table, uint32_t n, De
                            [&](const Sender& sender) { return impl_->dc().Partition(sender, table, n, deadline); });
 }
 
-Result<Position> DcLink::Checkpoint(Position up_to, Deadline deadline) {
-  return impl_->BehindGate(deadline,
-                           [&](const Sender& sender) { return impl_->dc().Checkpoint(sender, up_to, deadline); });
-}
-
 Result<std::vector<CounterValue>> DcLink::DcCounters(Deadline deadline) { return impl_->dc().Counters(deadline); }
 
 DcLinkStatus DcLink::status() const { return impl_->status(); }

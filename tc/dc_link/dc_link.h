@@ -89,8 +89,6 @@ class DcLink {
   Result<std::vector<TableInfo>> Tables(Deadline deadline);
   // Returns advice; see DataComponent.
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n, Deadline deadline);
-  // Makes everything applied up to `up_to` stable. The redo start may advance afterwards.
-  Result<Position> Checkpoint(Position up_to, Deadline deadline);
   Result<std::vector<CounterValue>> DcCounters(Deadline deadline);
 
   DcLinkStatus status() const;

@@ -61,9 +61,6 @@ class QuickReads final : public DataComponent {
                                              Deadline deadline) override {
     return dc_.Partition(sender, table, n, deadline);
   }
-  Result<Position> Checkpoint(const Sender& sender, Position up_to, Deadline deadline) override {
-    return dc_.Checkpoint(sender, up_to, deadline);
-  }
   Result<std::vector<TableInfo>> Tables(const Sender& sender, Deadline deadline) override {
     return dc_.Tables(sender, deadline);
   }

@@ -569,13 +569,6 @@ Result<std::vector<std::string>> FakeDataComponent::Partition(const Sender& send
   return cuts;
 }
 
-Result<Position> FakeDataComponent::Checkpoint(const Sender& sender, Position, Deadline) {
-  MutexLock lock(mutex_);
-  DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
-  stable_ = memory_;
-  return stable_.applied;
-}
-
 Result<std::vector<TableInfo>> FakeDataComponent::Tables(const Sender& sender, Deadline) {
   MutexLock lock(mutex_);
   DEUT_RETURN_IF_ERROR(CheckSenderLocked(sender));
