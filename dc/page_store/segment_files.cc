@@ -10,19 +10,13 @@
 #include "common/io/aligned_buffer.h"
 #include "common/observe/log.h"
 #include "common/sync/parallel.h"
+#include "common/sync/raise_to.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/page_store/page_address.h"
 
 namespace deut::dc {
 namespace {
-
-// Raises `word` to at least `value`.
-void Raise(std::atomic<uint64_t>& word, uint64_t value) {
-  uint64_t seen = word.load();
-  while (seen < value && !word.compare_exchange_weak(seen, value)) {
-  }
-}
 
 // True if the images of checkpoint `k`, and of every one begun later, cannot name a part of the segment. Loads
 // live_bytes before last_death_checkpoint: see segment_store.h.
@@ -228,7 +222,7 @@ Status SegmentFiles::SyncSegment(Segment& segment, File& file) {
     if (const Status synced = file.Sync(); !synced.ok()) return BecomeFatal(synced);
   }
   counters_.syncs.fetch_add(1, std::memory_order_relaxed);
-  Raise(segment.synced_bytes, written);
+  RaiseTo(segment.synced_bytes, written);
   // The smaller one is loaded first: both only rise.
   const uint64_t synced_bytes = segment.synced_bytes.load();
   DEUT_CHECK(synced_bytes <= segment.written_bytes.load());
@@ -242,7 +236,7 @@ Status SegmentFiles::SyncNames() {
     if (const Status synced = storage_.SyncDirectory(directory_); !synced.ok()) return BecomeFatal(synced);
   }
   counters_.syncs.fetch_add(1, std::memory_order_relaxed);
-  Raise(names_synced_, made);
+  RaiseTo(names_synced_, made);
   const uint64_t names_synced = names_synced_.load();  // before names_made_: both only rise
   DEUT_CHECK(names_synced <= names_made_.load());
   return Status::Ok();
@@ -266,7 +260,7 @@ Result<std::vector<SegmentExtent>> SegmentFiles::SyncAll(CheckpointNumber checkp
     const uint64_t written = segment->written_bytes.load();
     if (written == 0 || DeadBefore(*segment, checkpoint)) return;
     DEUT_CHECK(written % kIoAlignment == 0);  // else LoadNamedSegments would refuse the checkpoint
-    Raise(segment->last_naming_checkpoint, checkpoint.value);
+    RaiseTo(segment->last_naming_checkpoint, checkpoint.value);
     extents.push_back({.number = segment->number, .kind = segment->kind, .written_bytes = written});
   });
   // Every segment that was written before is in `writable_`, or is synced already.
@@ -294,7 +288,7 @@ size_t SegmentFiles::left_over_files() const {
 void SegmentFiles::BeginCheckpoint(CheckpointNumber k) {
   // MarkDead stores the number begun last as that of the newest checkpoint that may name the part.
   DEUT_CHECK(k.value >= checkpoint_.load() && k > opened_);
-  Raise(checkpoint_, k.value);
+  RaiseTo(checkpoint_, k.value);
 }
 
 Status SegmentFiles::RemoveFile(const std::string& path) {

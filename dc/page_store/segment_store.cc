@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/sync/raise_to.h"
 #include "common/testing/test_points.h"
 #include "dc/page_store/part_scanner.h"
 #include "dc/page_store/segment_files.h"
@@ -175,9 +176,7 @@ void SegmentStore::MarkDead(PageAddress address) {
   // names.
   const uint64_t begun = files.checkpoint();
   const bool found = files.table().With(address.segment(), [&](Segment& segment) {
-    uint64_t last = segment.last_death_checkpoint.load();
-    while (last < begun && !segment.last_death_checkpoint.compare_exchange_weak(last, begun)) {
-    }
+    RaiseTo(segment.last_death_checkpoint, begun);
     DEUT_POINT("page_store.mark_dead.before_live");
     const uint64_t before = segment.live_bytes.fetch_sub(address.length_bound());
     DEUT_CHECK(before >= address.length_bound());

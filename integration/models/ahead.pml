@@ -144,7 +144,7 @@ proctype Client(byte me) {
 #if defined(OMIT_L2_ahead_ordered)
   atomic { STORE_PLAIN(me, AHEAD, r) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot
 #elif !defined(OMIT_L2_publish_ahead)
-  atomic { STORE_SC(me, AHEAD, r) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot; tc/txn/raise_to.h RaiseTo
+  atomic { STORE_SC(me, AHEAD, r) };  // code: tc/txn/snapshot_begin.cc ActiveTransactions::TryPassingSnapshot; common/sync/raise_to.h RaiseTo
 #endif
 #if !defined(OMIT_L2_look_after_ahead)
   may_pass();
@@ -204,7 +204,7 @@ proctype Counter(byte me) {
      atomic { low = LOAD(me, COUNTER) };  // code: tc/txn/active_transactions.cc ActiveTransactions::Round
      oldest_bound();
      proposal = low;
-     atomic {  // code: tc/txn/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
+     atomic {  // code: common/sync/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
        DRAINED(me) ->
        if
        :: mem[PROPOSED] < low -> mem[PROPOSED] = low
@@ -214,7 +214,7 @@ proctype Counter(byte me) {
      oldest_bound();
      if
      :: low >= proposal ->
-        d_step {  // code: tc/txn/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
+        d_step {  // code: common/sync/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
           DRAINED(me) ->
           if
           :: mem[LOW_WATER] < proposal -> mem[LOW_WATER] = proposal

@@ -158,12 +158,12 @@ proctype Counter(byte me) {
 #endif
      proposal = low;
 #if defined(OMIT_L2_propose_ordered)
-     atomic { STORE_PLAIN(me, PROPOSED, (LOAD(me, PROPOSED) < low -> low : LOAD(me, PROPOSED))) };  // code: tc/txn/raise_to.h RaiseTo
+     atomic { STORE_PLAIN(me, PROPOSED, (LOAD(me, PROPOSED) < low -> low : LOAD(me, PROPOSED))) };  // code: common/sync/raise_to.h RaiseTo
 #elif defined(OMIT_L2_propose_by_max)
-     atomic { STORE_SC(me, PROPOSED, low) };  // code: tc/txn/raise_to.h RaiseTo
+     atomic { STORE_SC(me, PROPOSED, low) };  // code: common/sync/raise_to.h RaiseTo
 #else
      // A compare-and-swap; one thread at a time runs a round, so it never fails.
-     atomic {  // code: tc/txn/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
+     atomic {  // code: common/sync/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
        DRAINED(me) ->
        if
        :: mem[PROPOSED] < low -> mem[PROPOSED] = low
@@ -176,7 +176,7 @@ proctype Counter(byte me) {
 #endif
      if
      :: low >= proposal ->
-        d_step {  // code: tc/txn/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
+        d_step {  // code: common/sync/raise_to.h RaiseTo; tc/txn/active_transactions.cc ActiveTransactions::Round
           DRAINED(me) ->
           if
           :: mem[LOW_WATER] < proposal -> mem[LOW_WATER] = proposal

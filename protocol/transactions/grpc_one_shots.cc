@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/sync/raise_to.h"
 #include "protocol/one_shot_limits.h"
 #include "protocol/rpc/rpc_status.h"
 #include "protocol/transactions/grpc_session.h"
@@ -162,12 +163,7 @@ Result<CommitAnswer> GrpcOneShots::CheckedAnswer(OneShotCall& call, const OneSho
   }
   if (!status.ok()) return status;
   const wire::SessionAnswer& last = call.answer().back();
-  if (transaction.options->isolation != Isolation::kSnapshot) {
-    uint64_t known = not_before_.load(std::memory_order_relaxed);
-    while (known < last.timestamp() &&
-           !not_before_.compare_exchange_weak(known, last.timestamp(), std::memory_order_relaxed)) {
-    }
-  }
+  if (transaction.options->isolation != Isolation::kSnapshot) RaiseTo(not_before_, last.timestamp());
   return CommitAnswer{.timestamp = Timestamp(last.timestamp()), .commit_lsn = Lsn(last.commit_lsn())};
 }
 

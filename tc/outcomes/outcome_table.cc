@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/sync/block_pool.h"
+#include "common/sync/raise_to.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
@@ -44,16 +45,6 @@ class OutcomeTable::Entry : public PoolAllocated {
   std::atomic<uint32_t> references{1};
   std::atomic<uint64_t> commit_lsn{0};
 };
-
-namespace {
-
-void Raise(std::atomic<uint64_t>& word, uint64_t value) {
-  uint64_t seen = word.load(std::memory_order_seq_cst);
-  while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_seq_cst)) {
-  }
-}
-
-}  // namespace
 
 OutcomeTable::OutcomeTable(const OutcomeTableOptions& options, Runtime& runtime, ReclamationDomain& domain)
     : window_(options.window),
@@ -97,8 +88,8 @@ void OutcomeTable::EvictSlot(Bucket& bucket, std::atomic<uint64_t>& slot, uint64
   Entry* const old = EntryOf(seen);
   // Raised before the entry is evicted: an asker reads the slots first and the horizon second, so it sees the entry or the raised horizon.
   if (old != nullptr && DEUT_STEP("outcome.raise_horizon")) {
-    if (old->is_commit()) Raise(bucket.horizon, old->timestamp + 1);
-    if (old->is_fence()) Raise(bucket.fence_horizon, old->timestamp + 1);
+    if (old->is_commit()) RaiseTo(bucket.horizon, old->timestamp + 1);
+    if (old->is_fence()) RaiseTo(bucket.fence_horizon, old->timestamp + 1);
   }
   DEUT_POINT("outcome.put_out");
   *done = !DEUT_CAS_FAILS("outcome.put_out.cas") &&

@@ -1,7 +1,6 @@
 #include "tc/redo_log/timestamp_reservation.h"
 
-#include <algorithm>
-
+#include "common/sync/raise_to.h"
 #include "common/testing/test_points.h"
 #include "tc/log_format/record_codec.h"
 #include "tc/redo_log/blocking_durability_wait.h"
@@ -25,9 +24,7 @@ Status TimestampReservation::Reserve(Timestamp timestamp, Deadline deadline) {
   const Status durable =
       BlockingDurabilityWait(runtime_, writer_, Urgency::kUrgent).Wait(lsn, waits ? deadline : runtime_.Now());
   if (!durable.ok()) return waits ? durable : Status::Ok();
-  MutexLock lock(mutex_);
-  // Another thread may have waited for a later record meanwhile.
-  durable_.store(std::max(durable_.load(std::memory_order_relaxed), limit.value), std::memory_order_seq_cst);
+  RaiseTo(durable_, limit.value);  // another thread may have waited for a later record meanwhile
   return Status::Ok();
 }
 

@@ -50,7 +50,7 @@ class TimestampReservation {
   LogRing& ring_;
   LogWriter& writer_;
   const uint64_t block_;
-  std::atomic<uint64_t> durable_;  // only rises; stored under mutex_
+  std::atomic<uint64_t> durable_;  // only rises
   Mutex mutex_;
   Timestamp appended_below_ DEUT_GUARDED_BY(mutex_);  // the limit in the last record
   Lsn appended_ DEUT_GUARDED_BY(mutex_);              // where that record is

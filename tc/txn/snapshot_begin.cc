@@ -4,9 +4,9 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/sync/raise_to.h"
 #include "common/testing/test_points.h"
 #include "tc/txn/active_transactions.h"
-#include "tc/txn/raise_to.h"
 
 namespace deut::tc {
 namespace {

@@ -1,11 +1,11 @@
 // RaiseTo: sets a word that only rises to max(itself, value), sequentially consistent. Thread-safety: any thread.
-#ifndef TC_TXN_RAISE_TO_H_
-#define TC_TXN_RAISE_TO_H_
+#ifndef COMMON_SYNC_RAISE_TO_H_
+#define COMMON_SYNC_RAISE_TO_H_
 
 #include <atomic>
 #include <cstdint>
 
-namespace deut::tc {
+namespace deut {
 
 inline void RaiseTo(std::atomic<uint64_t>& word, uint64_t value) {
   uint64_t seen = word.load(std::memory_order_seq_cst);
@@ -13,6 +13,6 @@ inline void RaiseTo(std::atomic<uint64_t>& word, uint64_t value) {
   }
 }
 
-}  // namespace deut::tc
+}  // namespace deut
 
-#endif  // TC_TXN_RAISE_TO_H_
+#endif  // COMMON_SYNC_RAISE_TO_H_
