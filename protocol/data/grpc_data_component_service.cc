@@ -55,31 +55,13 @@ class GrpcDataComponentService::Service final : public wire::DataComponent::Asyn
     ApplyLogHandler::RequestNextCall(*host_, request_apply_log_);
 
     unary_host_.emplace(UnaryHost{.executor = executor, .writes = watchdog_, .calls = calls_});
-    ServeMethod(&hello_, &Service::RequestHello, &Service::AnswerHello);
-    ServeMethod(&partition_, &Service::RequestPartition, &Service::AnswerPartition);
-    ServeMethod(&tables_, &Service::RequestTables, &Service::AnswerTables);
-    ServeMethod(&counters_, &Service::RequestCounters, &Service::AnswerCounters);
+    ServeMethod(*unary_host_, this, &hello_, &Service::RequestHello, &Service::AnswerHello);
+    ServeMethod(*unary_host_, this, &partition_, &Service::RequestPartition, &Service::AnswerPartition);
+    ServeMethod(*unary_host_, this, &tables_, &Service::RequestTables, &Service::AnswerTables);
+    ServeMethod(*unary_host_, this, &counters_, &Service::RequestCounters, &Service::AnswerCounters);
   }
 
  private:
-  // `request` is the generated method that asks for the next call; `answer` runs one call.
-  template <typename In, typename Out, typename Generated>
-  void ServeMethod(UnaryMethod<In, Out>* method,
-                   void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
-                                              grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
-                   void (Service::*answer)(grpc::ServerContext&, const In&, Out*)) {
-    method->request_next = [this, request](grpc::ServerContext* context, In* message,
-                                           grpc::ServerAsyncResponseWriter<Out>* writer, void* tag) {
-      grpc::ServerCompletionQueue* const queue = host_->executor.queue();
-      (this->*request)(context, message, writer, queue, queue, tag);
-    };
-    method->run = [this, answer](grpc::ServerContext& context, const In& message, Out* out) {
-      (this->*answer)(context, message, out);
-      return grpc::Status::OK;
-    };
-    RpcUnaryCall<In, Out>::RequestNextCall(*unary_host_, *method);
-  }
-
   void AnswerHello(grpc::ServerContext& context, const wire::HelloRequest& message, wire::HelloAnswer* answer) {
     HelloRequest request;
     Status valid = FromWire(message, &request);

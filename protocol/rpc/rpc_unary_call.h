@@ -122,6 +122,25 @@ class RpcUnaryCall final : public RpcUnaryCallBase {
   grpc::ServerAsyncResponseWriter<Out> writer_;
 };
 
+// Serves a method of an asynchronous gRPC service. `request` is the generated method that asks for the next call;
+// `answer` runs one call. REQUIRES: the server has been built.
+template <typename Service, typename Generated, typename In, typename Out>
+void ServeMethod(const UnaryHost& host, Service* service, UnaryMethod<In, Out>* method,
+                 void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
+                                            grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
+                 void (Service::*answer)(grpc::ServerContext&, const In&, Out*)) {
+  method->request_next = [&host, service, request](grpc::ServerContext* context, In* message,
+                                                   grpc::ServerAsyncResponseWriter<Out>* writer, void* tag) {
+    grpc::ServerCompletionQueue* const queue = host.executor.queue();
+    (service->*request)(context, message, writer, queue, queue, tag);
+  };
+  method->run = [service, answer](grpc::ServerContext& context, const In& message, Out* out) {
+    (service->*answer)(context, message, out);
+    return grpc::Status::OK;
+  };
+  RpcUnaryCall<In, Out>::RequestNextCall(host, *method);
+}
+
 }  // namespace deut
 
 #endif  // PROTOCOL_RPC_RPC_UNARY_CALL_H_

@@ -55,35 +55,17 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
     OneShotHandler::RequestNextCall(*host_, request_one_shots_);
 
     unary_host_.emplace(UnaryHost{.executor = executor, .writes = watchdog_, .calls = calls_});
-    ServeMethod(&ask_outcome_, &Service::RequestAskOutcome, &Service::AnswerOutcome);
-    ServeMethod(&open_table_, &Service::RequestOpenTable, &Service::AnswerOpenTable);
-    ServeMethod(&create_table_, &Service::RequestCreateTable, &Service::AnswerCreateTable);
-    ServeMethod(&drop_table_, &Service::RequestDropTable, &Service::AnswerDropTable);
-    ServeMethod(&list_tables_, &Service::RequestListTables, &Service::AnswerListTables);
-    ServeMethod(&get_status_, &Service::RequestGetStatus, &Service::AnswerStatus);
-    ServeMethod(&drop_caches_, &Service::RequestDropCaches, &Service::AnswerDropCaches);
+    ServeMethod(*unary_host_, this, &ask_outcome_, &Service::RequestAskOutcome, &Service::AnswerOutcome);
+    ServeMethod(*unary_host_, this, &open_table_, &Service::RequestOpenTable, &Service::AnswerOpenTable);
+    ServeMethod(*unary_host_, this, &create_table_, &Service::RequestCreateTable, &Service::AnswerCreateTable);
+    ServeMethod(*unary_host_, this, &drop_table_, &Service::RequestDropTable, &Service::AnswerDropTable);
+    ServeMethod(*unary_host_, this, &list_tables_, &Service::RequestListTables, &Service::AnswerListTables);
+    ServeMethod(*unary_host_, this, &get_status_, &Service::RequestGetStatus, &Service::AnswerStatus);
+    ServeMethod(*unary_host_, this, &drop_caches_, &Service::RequestDropCaches, &Service::AnswerDropCaches);
   }
 
  private:
   using TableMethod = UnaryMethod<wire::TableRequest, wire::TableAnswer>;
-
-  // `request` is the generated method that asks for the next call; `answer` runs one call.
-  template <typename In, typename Out, typename Generated>
-  void ServeMethod(UnaryMethod<In, Out>* method,
-                   void (Generated::*request)(grpc::ServerContext*, In*, grpc::ServerAsyncResponseWriter<Out>*,
-                                              grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
-                   void (Service::*answer)(grpc::ServerContext&, const In&, Out*)) {
-    method->request_next = [this, request](grpc::ServerContext* context, In* message,
-                                           grpc::ServerAsyncResponseWriter<Out>* writer, void* tag) {
-      grpc::ServerCompletionQueue* const queue = host_->executor.queue();
-      (this->*request)(context, message, writer, queue, queue, tag);
-    };
-    method->run = [this, answer](grpc::ServerContext& context, const In& message, Out* out) {
-      (this->*answer)(context, message, out);
-      return grpc::Status::OK;
-    };
-    RpcUnaryCall<In, Out>::RequestNextCall(*unary_host_, *method);
-  }
 
   void AnswerOutcome(grpc::ServerContext& context, const wire::OutcomeRequest& request, wire::OutcomeAnswer* answer) {
     TransactionName name;
