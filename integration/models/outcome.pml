@@ -95,7 +95,7 @@ inline find_commit(except) {
   place = 0;
   do
   :: place < SLOTS && found == 0 ->
-     atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::FindCommit
+     atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::Find
        GONE;
        seen = slot[place];
        if
@@ -115,7 +115,7 @@ inline find_fence() {
   place = 0;
   do
   :: place < SLOTS && found == 0 ->
-     atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::FindFence
+     atomic {  // code: tc/outcomes/outcome_table.cc OutcomeTable::Find
        GONE;
        seen = slot[place];
        if

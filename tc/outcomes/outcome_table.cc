@@ -109,24 +109,14 @@ void OutcomeTable::Publish(Bucket& bucket, Entry* entry) {
   for (bool done = false; !done;) EvictSlot(bucket, slot, slot.load(std::memory_order_seq_cst), entry, &done);
 }
 
-OutcomeTable::Entry* OutcomeTable::FindCommit(Bucket& bucket, const Hashed& id, const Entry* except) {
+OutcomeTable::Entry* OutcomeTable::Find(Bucket& bucket, const Hashed& id, bool (Entry::*is)() const,
+                                        const Entry* except) {
   const uint64_t tag = TagOf(id.hash);
   for (std::atomic<uint64_t>& slot : bucket.slots) {
     const uint64_t word = slot.load(std::memory_order_seq_cst);
     if (word == 0 || word >> kTagShift != tag) continue;
     Entry* const entry = EntryOf(word);
-    if (entry != except && entry->id == id.id && entry->is_commit()) return entry;
-  }
-  return nullptr;
-}
-
-OutcomeTable::Entry* OutcomeTable::FindFence(Bucket& bucket, const Hashed& id) {
-  const uint64_t tag = TagOf(id.hash);
-  for (std::atomic<uint64_t>& slot : bucket.slots) {
-    const uint64_t word = slot.load(std::memory_order_seq_cst);
-    if (word == 0 || word >> kTagShift != tag) continue;
-    Entry* const entry = EntryOf(word);
-    if (entry->id == id.id && entry->is_fence()) return entry;
+    if (entry != except && entry->id == id.id && (entry->*is)()) return entry;
   }
   return nullptr;
 }
@@ -161,9 +151,9 @@ Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& na
     Publish(bucket, entry);
     // Published before the look for a fence. An asker publishes its fence before its last look for a commit, so at least one sees the other.
     DEUT_POINT("outcome.published");
-    if (FindCommit(bucket, id, entry) != nullptr) {
+    if (Find(bucket, id, &Entry::is_commit, entry) != nullptr) {
       lost = DEUT_ERROR(kInvalidArgument, "the transaction's id has been used before: each transaction needs its own");
-    } else if ((FindFence(bucket, id) != nullptr ||
+    } else if ((Find(bucket, id, &Entry::is_fence) != nullptr ||
                 bucket.fence_horizon.load(std::memory_order_seq_cst) > name.not_before.value) &&
                DEUT_STEP("outcome.check_fence")) {
       lost = Status::Aborted(
@@ -234,11 +224,11 @@ Result<OutcomeAnswer> OutcomeTable::Ask(const TransactionName& name, Timestamp n
     Entry* commit = nullptr;
     {
       const ReclamationDomain::Guard guard(domain_);
-      commit = FindCommit(bucket, id, nullptr);
+      commit = Find(bucket, id, &Entry::is_commit);
       if (commit != nullptr && !commit->TryReference()) continue;
       if (commit == nullptr) {
         if (looked_again) break;
-        fence = FindFence(bucket, id);
+        fence = Find(bucket, id, &Entry::is_fence);
         if (fence != nullptr && !fence->TryReference()) fence = nullptr;
         if (fence == nullptr) {
           if (bucket.horizon.load(std::memory_order_seq_cst) > name.not_before.value) return answer;  // too old

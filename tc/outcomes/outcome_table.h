@@ -104,8 +104,8 @@ class OutcomeTable {
   // REQUIRES for all of these: a guard is held.
   void Publish(Bucket& bucket, Entry* entry);
   void EvictSlot(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done);
-  Entry* FindCommit(Bucket& bucket, const Hashed& id, const Entry* except);
-  Entry* FindFence(Bucket& bucket, const Hashed& id);
+  // `is` is Entry::is_commit or Entry::is_fence.
+  Entry* Find(Bucket& bucket, const Hashed& id, bool (Entry::*is)() const, const Entry* except = nullptr);
   void DropReference(Entry* entry);
 
   void SetFinal(Entry* entry, uint32_t state);
