@@ -26,9 +26,9 @@ struct ClientSession {
     FreeIfLarge(&batch);
   }
 
-  std::unique_ptr<TransactionSession> calls;
-  std::vector<OperationResult> results;  // of a transaction's own operations
-  std::vector<OperationResult> batch;    // of a scanner
+  std::unique_ptr<TransactionSession> calls;  // null while a PipelinedCall has it
+  std::vector<OperationResult> results;       // of a transaction's own operations
+  std::vector<OperationResult> batch;         // of a scanner
   // A block of names that no other session gives: the next one, and the number left.
   uint64_t next_name = 0;
   uint64_t names_left = 0;

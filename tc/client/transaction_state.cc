@@ -47,10 +47,17 @@ Status TransactionState::Ended() const {
 void TransactionState::End(Phase phase, const Status& status) {
   DEUT_DCHECK(open());  // the end is final
   DEUT_DCHECK(status.ok() == (phase == Phase::kCommitted));
+  DEUT_DCHECK(!prefetch_.in_flight);  // else the session would go back without its calls
   phase_ = phase;
   status_ = status;
   core_->Release(std::move(session_), status);
   session_.reset();
+}
+
+TransactionSession& TransactionState::Calls() {
+  DEUT_DCHECK(session_ != nullptr);         // an open transaction has its session
+  DEUT_DCHECK(session_->calls != nullptr);  // a batch in flight would have them
+  return *session_->calls;
 }
 
 void TransactionState::ReturnSessionMemory() {
@@ -71,8 +78,7 @@ Status TransactionState::Execute(absl::Span<const Operation> batch, std::vector<
       if (WritesItsKey(operation)) written_keys_->Add(operation.table, operation.key);
     }
   }
-  DEUT_DCHECK(session_ != nullptr);  // an open transaction has its session
-  Status status = session_->calls->Execute(batch, answers, core_->DeadlineFor(call, limit_));
+  Status status = Calls().Execute(batch, answers, core_->DeadlineFor(call, limit_));
   if (!KeepsTransactionOpen(status)) {
     End(Phase::kEnded, status);
   } else if (status.ok() && answers->size() != batch.size()) {
@@ -89,7 +95,10 @@ uint64_t TransactionState::PrefetchBatch(const Operation& scan, const CallOption
   if (!open() || (prefetch_.number != 0 && prefetch_.passed_over++ < kMaxPassedOver)) return 0;
   AwaitPrefetch(call);
   if (!open()) return 0;
-  prefetch_ = Prefetch();
+  prefetch_.number = 0;
+  prefetch_.passed_over = 0;
+  prefetch_.status = Status();
+  prefetch_.results.clear();
   prefetch_.low = scan.low;
   prefetch_.high = scan.high;
   prefetch_.scan = scan;
@@ -132,7 +141,7 @@ Result<CommitAnswer> TransactionState::Commit(const CallOptions& call) {
   AwaitPrefetch(call);
   if (!open()) return Ended();
   const Deadline deadline = core_->DeadlineFor(call, limit_);
-  Result<CommitAnswer> answer = session_->calls->Commit(deadline);
+  Result<CommitAnswer> answer = Calls().Commit(deadline);
   if (answer.status() == ErrorCode::kOutcomeUnknown) {
     session_.reset();  // an answer that it still carries is nobody's
     answer = core_->AskForOutcome(name_, answer.status(), deadline);
@@ -158,7 +167,7 @@ Status TransactionState::Abort() {
     status_ = Status();
     return Status();
   }
-  const Status status = session_->calls->Abort();
+  const Status status = Calls().Abort();
   if (!status.ok()) session_.reset();  // closing it aborts
   phase_ = Phase::kAborted;
   ReturnSessionMemory();

@@ -41,7 +41,7 @@ class TransactionState {
                  const CallOptions& call);
   // Asks for the next batch of a scan, and returns the number by which UsePrefetchedBatch gets it; 0: nothing was
   // sent. Only one batch at a time is prefetched. A batch that is not used for long is replaced by another scan's. A
-  // batch that fails does not concern the transaction (Operation::ahead).
+  // batch that fails does not concern the transaction (Operation::prefetch).
   uint64_t PrefetchBatch(const Operation& scan, const CallOptions& call);
   // Takes the prefetched batch of this number, as by Execute. Returns false if there is none any more, or if it has
   // failed. The caller must then ask for it.
@@ -64,6 +64,11 @@ class TransactionState {
 
   // A batch that is in flight, or has arrived and was not taken yet.
   struct Prefetch {
+    // It never moves: the call in flight points to `scan`, which points to `low` and `high`.
+    Prefetch() = default;
+    Prefetch(const Prefetch&) = delete;
+    Prefetch& operator=(const Prefetch&) = delete;
+
     uint64_t number = 0;  // 0: none
     uint32_t passed_over = 0;
     std::string low, high;  // texts that `scan` points to
@@ -73,6 +78,8 @@ class TransactionState {
     std::optional<PipelinedCall> in_flight;  // has the session's calls; only while the transaction is open
   };
 
+  // The session's calls. REQUIRES: the transaction is open, and no prefetched batch is in flight.
+  TransactionSession& Calls();
   // Waits until the deadline for the batch that was sent for. All other requests of the session come after it. If the
   // session or the transaction fails, the transaction ends.
   void AwaitPrefetch(Deadline deadline);
