@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/status.h"
 #include "protocol/prefetch.h"
 
 namespace deut::testing {
@@ -89,7 +90,13 @@ class ScriptedTransactionService::Session final : public TransactionSession, Pre
                                                  absl::Span<const Operation> operations,
                                                  std::vector<OperationResult>* results, Deadline deadline,
                                                  Lsn* durable_at, std::unique_ptr<BegunOneShot> begun) override {
-    if (begun != nullptr) DEUT_RETURN_IF_ERROR(owner_.before("take_begun", deadline));
+    if (begun != nullptr) {
+      DEUT_RETURN_IF_ERROR(owner_.before("take_begun", deadline));
+      const std::string& low = static_cast<const Begun&>(*begun).low;
+      if (operations.empty() || operations.front().low != low) {
+        return DEUT_ERROR(kInternal, "the scan begun from ", low, " came with another call");
+      }
+    }
     begun.reset();
     Result<CommitAnswer> answer = ExecuteOneShot(options, operations, results, deadline);
     *durable_at = answer.ok() && owner_.withholds ? answer->commit_lsn : Lsn(0);
@@ -100,9 +107,12 @@ class ScriptedTransactionService::Session final : public TransactionSession, Pre
 
  private:
   struct Begun final : BegunOneShot {
-    explicit Begun(ScriptedTransactionService& service) : owner(service) { owner.begun_.fetch_add(1); }
+    Begun(ScriptedTransactionService& service, std::string_view from) : owner(service), low(from) {
+      owner.begun_.fetch_add(1);
+    }
     ~Begun() override { owner.begun_.fetch_sub(1); }
     ScriptedTransactionService& owner;
+    const std::string low;  // where its scan begins
   };
 
   bool NotePrefetch(PrefetchSteps::Token, absl::Span<const Operation> operations) override {
@@ -118,7 +128,7 @@ class ScriptedTransactionService::Session final : public TransactionSession, Pre
                                                  absl::Span<const Operation> operations) override {
     if (owner_.reads_ahead.empty() || !operations.front().low.starts_with(owner_.reads_ahead)) return nullptr;
     prefetch_noted_ = true;
-    return std::make_unique<Begun>(owner_);
+    return std::make_unique<Begun>(owner_, operations.front().low);
   }
   bool StartPrefetch(PrefetchSteps::Token) override {
     return std::exchange(prefetch_noted_, false) && owner_.before("start_prefetch", kNoDeadline).ok();

@@ -35,7 +35,8 @@ class ScriptedTransactionService : public TransactionService {
   // covers all commits before it began.
   std::atomic<bool> withholds{false};
   // If not empty, sessions want to prefetch the keys that begin with this: "start_prefetch", "await_prefetch". Scans that
-  // begin there are begun ahead. "take_begun" is called when one of them is run.
+  // begin there are begun ahead. "take_begun" is called when one of them is run. It fails if the scan of its call begins
+  // elsewhere.
   std::string reads_ahead;
   // The number of transactions that are begun and not run yet.
   int begun() { return begun_.load(); }
