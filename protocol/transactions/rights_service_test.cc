@@ -1,9 +1,12 @@
 #include "protocol/transactions/rights_service.h"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/runtime/runtime.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,10 +23,10 @@ using ::testing::Not;
 
 constexpr TableId kMine = TableId(1), kOthers = TableId(2), kNone = TableId(3);
 
-// Records the calls that reach it.
+// Records the calls that reach it. Without `steps` it can neither pipeline nor prefetch.
 class CountingSession final : public TransactionSession, PipelinedSteps, PrefetchSteps {
  public:
-  explicit CountingSession(std::vector<std::string>* calls) : calls_(*calls) {}
+  CountingSession(std::vector<std::string>* calls, bool steps) : calls_(*calls), steps_(steps) {}
   Timestamp not_before() const override { return Timestamp(7); }
   Result<Timestamp> Begin(const TransactionOptions&, Deadline) override { return Called("begin", Timestamp(8)); }
   Status Execute(absl::Span<const Operation> operations, std::vector<OperationResult>* results, Deadline) override {
@@ -31,8 +34,8 @@ class CountingSession final : public TransactionSession, PipelinedSteps, Prefetc
     calls_.push_back("execute");
     return Status::Ok();
   }
-  PipelinedSteps* pipelined_steps() override { return this; }
-  PrefetchSteps* prefetch_steps() override { return this; }
+  PipelinedSteps* pipelined_steps() override { return steps_ ? this : nullptr; }
+  PrefetchSteps* prefetch_steps() override { return steps_ ? this : nullptr; }
   Result<CommitAnswer> Commit(Deadline) override { return Called("commit", CommitAnswer()); }
   Status Abort() override { return Called("abort", Status::Ok()); }
   Result<CommitAnswer> ExecuteOneShot(const TransactionOptions&, absl::Span<const Operation>,
@@ -53,26 +56,31 @@ class CountingSession final : public TransactionSession, PipelinedSteps, Prefetc
     return Called("await_pipelined", Status::Ok());
   }
   bool NotePrefetch(PrefetchSteps::Token, absl::Span<const Operation>) override {
+    noted_ = true;
     return Called("note_prefetch", true);
   }
   std::unique_ptr<BegunOneShot> BeginForPrefetch(PrefetchSteps::Token, const TransactionOptions&,
                                                  absl::Span<const Operation>) override {
+    noted_ = true;
     return Called("begin_for_prefetch", std::make_unique<BegunOneShot>());
   }
-  bool StartPrefetch(PrefetchSteps::Token) override { return false; }  // nothing was noted
+  bool StartPrefetch(PrefetchSteps::Token) override { return Called("start_prefetch", std::exchange(noted_, false)); }
   bool AwaitPrefetch(PrefetchSteps::Token, Deadline) override { return Called("await_prefetch", true); }
   template <typename T>
   T Called(const char* name, T answer) {
     calls_.push_back(name);
     return answer;
   }
+
   std::vector<std::string>& calls_;
+  const bool steps_;
+  bool noted_ = false;
 };
 
 class CountingService final : public TransactionService {
  public:
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline) override {
-    return std::unique_ptr<TransactionSession>(std::make_unique<CountingSession>(&calls));
+    return std::unique_ptr<TransactionSession>(std::make_unique<CountingSession>(&calls, steps));
   }
   Result<OutcomeAnswer> AskOutcome(const TransactionName&, Deadline) override { return OutcomeAnswer(); }
   Result<std::string> NameOfTable(TableId table) override {
@@ -100,6 +108,7 @@ class CountingService final : public TransactionService {
   }
 
   std::vector<std::string> calls;
+  bool steps = true;  // of the sessions
   int name_look_ups = 0;
 };
 
@@ -201,6 +210,48 @@ TEST_F(RightsServiceTest, NothingIsPreparedOrDeclaredWithoutTheRight) {
                 .code(),
             ErrorCode::kPermissionDenied);
   EXPECT_EQ(durable_at, Lsn(0));
+  EXPECT_THAT(inner_.calls, ElementsAre("start_prefetch")) << "that sent nothing";
+}
+
+TEST_F(RightsServiceTest, WithTheRightEachStepReachesTheSession) {
+  std::unique_ptr<TransactionSession> session = Session(app_);
+  const TransactionSession* const before = session.get();
+  const Operation get = Of(OperationKind::kGet, kMine), scan = Of(OperationKind::kScan, kMine);
+  PrefetchNotes notes(std::move(session));
+  EXPECT_TRUE(notes.Note({&get, 1}));
+  EXPECT_TRUE(notes.Begin({}, {&scan, 1}, 3));
+  PendingPrefetch pending = std::move(notes).Start();
+  EXPECT_TRUE(pending.sent());
+  EndedPrefetch ended = std::move(pending).Await(kNoDeadline);
+  EXPECT_TRUE(ended.all_answered);
+  ASSERT_EQ(ended.begun.size(), 1u);
+  EXPECT_EQ(ended.begun[0].tag, 3u);
+  EXPECT_NE(ended.begun[0].transaction, nullptr);
+  EXPECT_EQ(ended.session.get(), before);
+  session = std::move(ended.session);
+  std::optional<PipelinedCall> call = PipelinedCall::Send(&session, {&get, 1}, kNoDeadline);
+  ASSERT_TRUE(call.has_value());
+  EXPECT_EQ(session, nullptr);
+  std::vector<OperationResult> results;
+  EXPECT_TRUE(std::move(*call).Await(&results, kNoDeadline, &session).ok());
+  EXPECT_EQ(session.get(), before);
+  EXPECT_THAT(inner_.calls, ElementsAre("note_prefetch", "begin_for_prefetch", "start_prefetch", "await_prefetch",
+                                        "send_pipelined", "await_pipelined"));
+}
+
+TEST_F(RightsServiceTest, ASessionWithoutStepsIsAskedForNone) {
+  inner_.steps = false;
+  std::unique_ptr<TransactionSession> session = Session(app_);
+  const Operation get = Of(OperationKind::kGet, kMine), scan = Of(OperationKind::kScan, kMine);
+  EXPECT_FALSE(PipelinedCall::Send(&session, {&get, 1}, kNoDeadline).has_value());
+  ASSERT_NE(session, nullptr);
+  PrefetchNotes notes(std::move(session));
+  EXPECT_FALSE(notes.Note({&get, 1}));
+  EXPECT_FALSE(notes.Begin({}, {&scan, 1}, 0));
+  PendingPrefetch pending = std::move(notes).Start();
+  EXPECT_FALSE(pending.sent());
+  session = std::move(pending).Await(kNoDeadline).session;
+  ASSERT_NE(session, nullptr);
   EXPECT_TRUE(inner_.calls.empty());
 }
 
