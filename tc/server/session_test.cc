@@ -460,6 +460,7 @@ TEST_F(SessionTest, NothingIsReadAheadThatNobodyWanted) {
     PendingPrefetch pending = std::move(notes).Start();
     EXPECT_FALSE(pending.sent());
     session = std::move(pending).Await(Soon()).session;
+    ASSERT_NE(session, nullptr);
   }
 }
 
@@ -469,7 +470,7 @@ class BegunSessionTest : public SessionTest {
   // Begins one scan of all keys, which has its first batch.
   std::unique_ptr<BegunOneShot> Begin(std::unique_ptr<Session>* session) {
     PrefetchNotes notes(std::move(*session));
-    notes.Begin(TransactionOptions{}, {&scan, 1}, 0);
+    EXPECT_EQ(notes.Begin(TransactionOptions{}, {&scan, 1}, 0), serving.ok());
     EndedPrefetch ended = std::move(notes).Start().Await(Soon());
     session->reset(static_cast<Session*>(ended.session.release()));
     return ended.begun.empty() ? nullptr : std::move(ended.begun.front().transaction);
