@@ -530,5 +530,23 @@ TEST_F(BegunSessionTest, ABegunTransactionThatIsNotRunEnds) {
   EXPECT_EQ(f.active->open_transactions(), 0u);
 }
 
+// As when the thread of a stream ends while the DC is asked. The DC may have answered or not.
+TEST_F(BegunSessionTest, APrefetchThatIsGivenUpKeepsNothing) {
+  for (const bool answered : {true, false}) {
+    f.dc->LoseAsked(!answered);
+    {
+      PrefetchNotes notes(NewSession());
+      ASSERT_TRUE(notes.Begin(TransactionOptions{}, {&scan, 1}, 0));
+      const PendingPrefetch pending = std::move(notes).Start();
+      EXPECT_TRUE(pending.sent());
+      EXPECT_EQ(f.active->open_transactions(), 1u);
+      EXPECT_EQ(f.engine->prefetched_scans.used(), 1u);
+    }
+    EXPECT_EQ(f.active->open_transactions(), 0u);
+    EXPECT_EQ(f.engine->prefetched_scans.used(), 0u);
+    EXPECT_EQ(f.engine->scan_ahead.used(), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace deut::tc
