@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protocol/limits.h"
+#include "protocol/pipelined_call.h"
 #include "protocol/testing/loopback.h"
 #include "protocol/testing/scripted_transaction_service.h"
 #include "protocol/transactions/grpc_transaction_service.h"
@@ -301,6 +303,29 @@ TEST_F(GrpcSessionTest, DestroyedSessionAborts) {
   session_.reset();
   EXPECT_TRUE(testing::Eventually([&] { return scripted_.sessions() == 0; }));
   EXPECT_EQ(scripted_.aborts(), 1u);
+}
+
+// The server may be at work on the call, or have answered it.
+TEST_F(GrpcSessionTest, ACallInFlightThatIsGivenUpAborts) {
+  const Operation get = Get("a");
+  for (const bool at_work : {true, false}) {
+    Begin();
+    const size_t aborts = scripted_.aborts();
+    if (at_work) stuck_in_ = "execute";
+    {
+      const std::optional<PipelinedCall> call = PipelinedCall::Send(&session_, {&get, 1}, Soon());
+      ASSERT_TRUE(call.has_value());
+      EXPECT_EQ(session_, nullptr);
+      if (at_work) ASSERT_TRUE(arrived_.Wait(runtime_, Soon()));
+      EXPECT_EQ(scripted_.transactions(), 1u);
+    }
+    go_on_.Signal(runtime_);
+    EXPECT_TRUE(testing::Eventually([&] { return scripted_.sessions() == 0; }));
+    EXPECT_EQ(scripted_.transactions(), 0u);
+    EXPECT_EQ(scripted_.aborts(), aborts + 1);
+    stuck_in_.clear();
+    session_ = std::move(client_.NewSession(Soon())).value();
+  }
 }
 
 TEST_F(GrpcSessionTest, RefusedSession) {
