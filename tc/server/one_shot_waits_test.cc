@@ -72,6 +72,40 @@ TEST_F(OneShotWorkersTest, WithoutReadingAheadEachReadsForItself) {
   EXPECT_EQ(refused.load(), 1);
 }
 
+// A thread that gets no session when it wants to prefetch asks for one again with each call.
+TEST_F(OneShotWorkersTest, CallsAreAnsweredThoughAThreadGetsNoSession) {
+  for (const bool comes_later : {true, false}) {
+    Event go;
+    std::atomic<int> one_shots{0}, sessions{0}, starts{0};
+    scripted_.reads_ahead = "far";
+    scripted_.before = [&](std::string_view call, Deadline) {
+      if (call == "start_prefetch") ++starts;
+      if (call == "one_shot" && one_shots.fetch_add(1) == 0) go.Wait(runtime_, kNoDeadline);
+      if (call != "new_session") return Status::Ok();
+      const int before = sessions.fetch_add(1);
+      if (before == 0 || (comes_later && before > 1)) return Status::Ok();
+      return Status(ErrorCode::kResourceExhausted, "full");
+    };
+    PlayedStream stream(runtime_, scripted_, {});
+    wire::OneShotCalls first = Opening(), second;
+    Add(1, Get("near"), &first);
+    for (uint64_t id = 2; id <= 5; ++id) Add(id, id == 4 ? Scan("far") : Get("far"), &second);
+    stream.Send(first);
+    stream.Send(second);
+    for (uint64_t id = 2; id <= 5; ++id) {
+      const wire::SessionAnswer answer = stream.Answer(id);
+      EXPECT_EQ(FromWire(answer.status()).code(), comes_later ? ErrorCode::kOk : ErrorCode::kResourceExhausted) << id;
+      EXPECT_EQ(answer.results_size(), comes_later ? 1 : 0) << id;
+    }
+    EXPECT_FALSE(stream.Answered(1));
+    EXPECT_GE(sessions.load(), comes_later ? 3 : 6);
+    EXPECT_EQ(starts.load(), 0);
+    go.Signal(runtime_);
+    EXPECT_EQ(stream.Answer(1).results_size(), 1);
+  }
+  EXPECT_EQ(scripted_.sessions(), 0u);
+}
+
 // A prefetch raises last reads, and so may cost an earlier writer an abort.
 TEST_F(OneShotWorkersTest, NothingIsReadAheadForSnapshots) {
   std::atomic<int> starts{0};
