@@ -98,8 +98,8 @@ class OneShotMessages {
   // Makes those ready that can be given by now (withheld_answers.h).
   virtual void Release(const Result<Lsn>& durable, MonotonicTime now) DEUT_REQUIRES(mutex) = 0;
 
-  // Ends the stream. The caller, which may be destroyed by it, touches nothing afterwards. `reason` is an error if the
-  // peer has sent a forbidden message, or none for too long.
+  // Ends the stream (OneShotScheduler). The caller touches neither the scheduler nor the messages afterwards. `reason` is
+  // an error if the peer has sent a forbidden message, or none for too long.
   virtual void End(const Status& reason) = 0;
 
   Mutex mutex;

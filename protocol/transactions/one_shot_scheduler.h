@@ -5,9 +5,12 @@
 // OneShotMessages (one_shot_messages.h). So it needs neither gRPC nor the format of messages, and the stream knows no
 // call.
 // A message costs two calls of a scheduler: one when it was read, one when its answers were written.
+// End: when it calls OneShotMessages::End, no transaction is at work, no posted work is still to come, and no read or
+// write is in flight, except the read of EndIfIdle. But a thread that is in Start, ReadDone, WriteDone, EndIfIdle or
+// posted work may still be there when another one calls End. The stream keeps scheduler and messages until these calls,
+// and that read, have returned.
 // Thread-safety: ReadDone, WriteDone and EndIfIdle from any thread; Start is called first, and once. Ownership: borrows
-// everything that it is made with. No thread is inside, and no operation is left, when it calls OneShotMessages::End. The
-// exception is the read of EndIfIdle.
+// everything that it is made with.
 #ifndef PROTOCOL_TRANSACTIONS_ONE_SHOT_SCHEDULER_H_
 #define PROTOCOL_TRANSACTIONS_ONE_SHOT_SCHEDULER_H_
 

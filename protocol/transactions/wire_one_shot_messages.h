@@ -33,8 +33,9 @@ class WireOneShotMessages final : public OneShotMessages {
     virtual void StartRead(wire::OneShotCalls* message) = 0;
     // Starts a write; OneShotScheduler::WriteDone follows. The message can be reused at once.
     virtual void StartWrite(const wire::OneShotAnswers& message) = 0;
-    // As OneShotMessages::End. Nothing follows except the end of a read (OneShotScheduler::EndIfIdle), and scheduler and
-    // messages may be destroyed afterwards.
+    // As OneShotMessages::End. Nothing follows except the end of a read (OneShotScheduler::EndIfIdle). Threads that are in
+    // Start, ReadDone, WriteDone, EndIfIdle or posted work may still be there. The stream keeps scheduler and messages
+    // until these calls, and that read, have returned.
     virtual void End(const Status& reason) = 0;
   };
 
