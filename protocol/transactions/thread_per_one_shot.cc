@@ -1,10 +1,12 @@
 #include "protocol/transactions/thread_per_one_shot.h"
 
 #include <cstddef>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/runtime/blocking_hook.h"
 #include "common/sync/mutex.h"
 
 namespace deut::testing {
@@ -38,6 +40,7 @@ class ThreadPerOneShot final : public OneShotScheduler {
   TransactionService& service_;
   Threads& threads_;
   OneShotMessages& messages_;
+  const std::function<void()> before_blocking_ = [this] { threads_.BeforeBlocking(); };
 
   // Made by the opening. It shows a test that the stream exists.
   std::unique_ptr<TransactionSession> session_ DEUT_GUARDED_BY(messages_.mutex);
@@ -109,7 +112,6 @@ void ThreadPerOneShot::PostCallsLocked(OneShotBatch* batch) {
 void ThreadPerOneShot::RunLocked(OneShotBatch* batch, int call) {
   if (!over_) {
     messages_.mutex.Unlock();
-    threads_.BeforeBlocking();
     const std::unique_ptr<UnpublishedAnswers> answers = messages_.NewAnswers();
     std::vector<OperationResult> results;
     const Result<CommitAnswer> commit = Execute(*batch, call, &results);
@@ -132,6 +134,8 @@ Result<CommitAnswer> ThreadPerOneShot::Execute(const OneShotBatch& batch, int ca
   DEUT_RETURN_IF_ERROR(batch.GetOptions(call, &options));
   DEUT_RETURN_IF_ERROR(batch.GetOperations(call, &operations));
   const Deadline deadline = batch.deadlines[static_cast<size_t>(call)];
+  // A call that waits for nothing brings no other thread in its thread's place. Thus a thousand quick calls need few threads.
+  const BlockingHook blocking_hook(before_blocking_);
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<TransactionSession> session, service_.NewSession(deadline));
   return session->ExecuteOneShot(options, operations, results, deadline);
 }
