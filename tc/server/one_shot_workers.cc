@@ -256,16 +256,16 @@ void OneShotWorkers::PrefetchLocked(Worker& worker) {
     }
     DEUT_POINT("one_shot_workers.examined");
     PendingPrefetch pending = std::move(notes).Start();
-    if (!pending.sent()) {
+    if (pending.sent()) {
+      std::ranges::stable_partition(examined, [](const QueuedOneShot& call) { return !call.held; });
+      messages_.mutex.Lock();
+      PutFirstLocked(calls.subspan(0, calls.size() - held));
+      calls.remove_prefix(calls.size() - held);
+      AwaitPrefetchLocked(worker, std::move(pending), calls, until);
+    } else {
       worker.session = std::move(pending).Await(until).session;
       messages_.mutex.Lock();
-      return PutFirstLocked(calls);
     }
-    std::ranges::stable_partition(examined, [](const QueuedOneShot& call) { return !call.held; });
-    messages_.mutex.Lock();
-    PutFirstLocked(calls.subspan(0, calls.size() - held));
-    calls.remove_prefix(calls.size() - held);
-    AwaitPrefetchLocked(worker, std::move(pending), calls, until);
   }
   PutFirstLocked(calls);
 }
