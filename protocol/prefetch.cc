@@ -5,6 +5,12 @@
 #include "common/base/check.h"
 
 namespace deut {
+namespace {
+
+// The begun transactions for which there is room from the first one on. Few messages bring more.
+constexpr size_t kExpectedBegun = 32;
+
+}  // namespace
 
 PrefetchNotes::PrefetchNotes(std::unique_ptr<TransactionSession> session)
     : session_(std::move(session)), steps_(session_ == nullptr ? nullptr : session_->prefetch_steps()) {}
@@ -17,6 +23,7 @@ bool PrefetchNotes::Begin(const TransactionOptions& options, absl::Span<const Op
   if (steps_ == nullptr) return false;
   std::unique_ptr<BegunOneShot> begun = steps_->BeginForPrefetch(PrefetchSteps::Token(), options, operations);
   if (begun == nullptr) return false;
+  if (begun_.empty()) begun_.reserve(kExpectedBegun);
   begun_.push_back({.tag = tag, .transaction = std::move(begun)});
   return true;
 }
