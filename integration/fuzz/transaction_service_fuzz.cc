@@ -60,7 +60,7 @@ class Target {
     store_ = *std::move(store);
     for (const char* name : {"one", "two"}) DEUT_CHECK(store_->client().CreateTable(name).ok());
     health_ = store_->client().CreateTable("health").value();
-    service_ = std::make_unique<GrpcTransactionServiceServer>(RealRuntime(), store_->service(), NewOneShotWorkers);
+    service_ = std::make_unique<GrpcTransactionServiceServer>(RealRuntime(), store_->service(), tc::NewOneShotWorkers);
     server_ = RpcServer::Start(RealRuntime(), RpcServerOptions(), {service_->service()}).value();
     const auto peer = RpcPeer::Create("the server", "--server", server_->address(), nullptr, /*insecure=*/false);
     stub_ = wire::TransactionService::NewStub(peer.value()->NewChannel(RpcTraffic::kShort));

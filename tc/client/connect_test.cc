@@ -36,7 +36,7 @@ using testing::TempDirPath;
 class Served {
  public:
   explicit Served(const std::string& target, const RpcServiceOptions& with = {})
-      : handler_(RealRuntime(), service_, NewOneShotWorkers, with) {
+      : handler_(RealRuntime(), service_, tc::NewOneShotWorkers, with) {
     RpcServerOptions options{.listen = Address::Parse("--listen", target).value(), .tls = nullptr};
     server_ = RpcServer::Start(RealRuntime(), options, {handler_.service()}).value();
   }

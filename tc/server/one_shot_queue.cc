@@ -6,7 +6,7 @@
 
 #include "common/testing/test_points.h"
 
-namespace deut {
+namespace deut::tc {
 
 void OneShotQueue::Add(OneShotBatch* batch) {
   batch->left = batch->size();
@@ -52,4 +52,4 @@ void OneShotQueue::DropAll() {
   calls_.clear();
 }
 
-}  // namespace deut
+}  // namespace deut::tc

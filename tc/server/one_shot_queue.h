@@ -15,7 +15,7 @@
 #include "protocol/transaction_service.h"
 #include "protocol/transactions/one_shot_messages.h"
 
-namespace deut {
+namespace deut::tc {
 
 struct QueuedOneShot {
   OneShotBatch* batch = nullptr;
@@ -51,6 +51,6 @@ class OneShotQueue {
   std::deque<QueuedOneShot> calls_;
 };
 
-}  // namespace deut
+}  // namespace deut::tc
 
 #endif  // TC_SERVER_ONE_SHOT_QUEUE_H_

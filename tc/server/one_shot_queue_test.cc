@@ -12,7 +12,7 @@
 #include "protocol/transaction_service.h"
 #include "protocol/transactions/one_shot_messages.h"
 
-namespace deut {
+namespace deut::tc {
 namespace {
 
 using ::testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST_F(OneShotQueueTest, CallsThatAreDroppedAreNotLeft) {
 }
 
 }  // namespace
-}  // namespace deut
+}  // namespace deut::tc

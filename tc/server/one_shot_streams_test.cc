@@ -30,7 +30,7 @@
 #include "protocol/wire/namespace.h"
 #include "tc/server/one_shot_workers.h"
 
-namespace deut {
+namespace deut::tc {
 namespace {
 
 using testing::Eventually;
@@ -234,4 +234,4 @@ TEST_F(BothSidesTest, ManyThreadsShareAStreamThatBreaksOnce) {
 }
 
 }  // namespace
-}  // namespace deut
+}  // namespace deut::tc

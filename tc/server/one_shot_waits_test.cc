@@ -13,7 +13,7 @@
 #include "protocol/wire/namespace.h"
 #include "tc/server/one_shot_workers_fixture.h"
 
-namespace deut {
+namespace deut::tc {
 namespace {
 
 using ::testing::HasSubstr;
@@ -400,4 +400,4 @@ TEST_F(OneShotWorkersTest, WhileMuchIsNotDurableNothingIsRead) {
 }
 
 }  // namespace
-}  // namespace deut
+}  // namespace deut::tc

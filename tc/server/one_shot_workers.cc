@@ -10,7 +10,7 @@
 #include "common/testing/test_points.h"
 #include "protocol/limits.h"
 
-namespace deut {
+namespace deut::tc {
 namespace {
 
 // When more bytes of answers than this wait for the writer, threads that have more answers stop.
@@ -428,4 +428,4 @@ std::unique_ptr<OneShotScheduler> NewOneShotWorkers(Runtime& runtime, Transactio
   return std::make_unique<OneShotWorkers>(runtime, service, threads, options, messages);
 }
 
-}  // namespace deut
+}  // namespace deut::tc

@@ -60,7 +60,7 @@
 #include "protocol/transactions/one_shot_scheduler.h"
 #include "tc/server/one_shot_queue.h"
 
-namespace deut {
+namespace deut::tc {
 
 class OneShotWorkers final : public OneShotScheduler {
  public:
@@ -152,6 +152,6 @@ class OneShotWorkers final : public OneShotScheduler {
 std::unique_ptr<OneShotScheduler> NewOneShotWorkers(Runtime& runtime, TransactionService& service,
                                                     OneShotScheduler::Threads& threads, OneShotMessages& messages);
 
-}  // namespace deut
+}  // namespace deut::tc
 
 #endif  // TC_SERVER_ONE_SHOT_WORKERS_H_

@@ -27,7 +27,7 @@
 #include "protocol/wire/namespace.h"
 #include "tc/server/one_shot_workers.h"
 
-namespace deut {
+namespace deut::tc {
 
 // Starts a thread for each piece of work.
 class FakeThreads final : public OneShotScheduler::Threads {
@@ -277,6 +277,6 @@ class OneShotWorkersTest : public ::testing::Test {
   std::optional<OneShotWorkers> workers_;
 };
 
-}  // namespace deut
+}  // namespace deut::tc
 
 #endif  // TC_SERVER_ONE_SHOT_WORKERS_FIXTURE_H_

@@ -16,7 +16,7 @@
 #include "protocol/wire/namespace.h"
 #include "tc/server/one_shot_workers_fixture.h"
 
-namespace deut {
+namespace deut::tc {
 namespace {
 
 using ::testing::HasSubstr;
@@ -281,4 +281,4 @@ TEST_F(OneShotWorkersTest, ManyMessagesOfCallsThatWaitAndCallsThatDoNot) {
 }
 
 }  // namespace
-}  // namespace deut
+}  // namespace deut::tc
