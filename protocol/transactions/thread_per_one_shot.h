@@ -14,7 +14,7 @@
 
 namespace deut::testing {
 
-// A OneShotSchedulerFactory.
+// To be passed as OneShotSchedulerFactory.
 std::unique_ptr<OneShotScheduler> NewThreadPerOneShot(Runtime& runtime, TransactionService& service,
                                                       OneShotScheduler::Threads& threads, OneShotMessages& messages);
 

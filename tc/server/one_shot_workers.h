@@ -147,8 +147,8 @@ class OneShotWorkers final : public OneShotScheduler {
   CondVar written_;  // signalled when the backlog of the messages, or over_, changes
 };
 
-// A OneShotSchedulerFactory. The workers of a stream run at most one call for each processor of the machine at the same
-// time. If the service waits on a Runtime that is no BlockingHookRuntime, the calls of a stream delay each other.
+// To be passed as OneShotSchedulerFactory. The workers of a stream run at most one call for each processor of the machine
+// at the same time. If the service waits on a Runtime that is no BlockingHookRuntime, the calls of a stream delay each other.
 std::unique_ptr<OneShotScheduler> NewOneShotWorkers(Runtime& runtime, TransactionService& service,
                                                     OneShotScheduler::Threads& threads, OneShotMessages& messages);
 
