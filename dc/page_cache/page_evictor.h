@@ -8,7 +8,8 @@
 //   Above the budget, besides, threads that bring in data wait (WaitForMemory), if they may block. A thread that
 //   commits, or that answers from memory, never waits.
 // If nothing can be evicted (only inner pages are left, or the disk is full), some waiting threads proceed after each
-//   attempt (memory_waiters.h). While retired memory is what exceeds the budget, none proceeds. `exhausted` reports that state; the transaction component then refuses puts (rule X7).
+//   attempt (memory_waiters.h). `exhausted` reports that state; the transaction component then refuses puts (rule X7).
+//   While it is retired memory that exceeds the budget, no thread proceeds, because that memory will be freed.
 // The same thread merges pages (page_merger.h), because a page must not be evicted while it is merged. It also makes
 // the allocator return freed memory (freed_memory_returner.h).
 // Thread-safety: all methods from any thread. Ownership: owns its thread; borrows the rest.
