@@ -24,7 +24,7 @@ struct NamedPage {
   bool bounded = false;
 };
 
-// The pages that an inner page names. Of leaves, recovery needs only the ids.
+// The pages that an inner page names. If they are leaves, recovery needs only their ids.
 struct NamedPages {
   std::vector<NamedPage> inner;
   std::vector<PageId> leaves;

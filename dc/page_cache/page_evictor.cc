@@ -182,8 +182,12 @@ void PageEvictor::Run() {
     // memory becomes free however little can be evicted, and threads that wait for it wait for something that comes.
     // Without this, all pages are evicted while a thread inside its guard has no processor, and then each attempt that
     // finds nothing left to evict admits more data.
-    const bool comes_free = !budget_.IsExceededWithout(trees_.domain.pending_bytes());
-    waiters_.ReportAttempt(/*freed=*/evicted != 0 || comes_free, /*exceeded=*/!comes_free);
+    // Below the limit this does not hold: there, a thread that applies the log waits for room that it only leaves to
+    // readers, and must not wait each time if nothing can be evicted.
+    const uint64_t pending = trees_.domain.pending_bytes();
+    const bool exceeded = budget_.IsExceededWithout(pending);
+    const bool comes_free = !exceeded && budget_.IsExceededWithout(0);
+    waiters_.ReportAttempt(/*freed=*/evicted != 0 || comes_free, exceeded);
     if (evicted == 0) runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
   }
   waiters_.Wake();

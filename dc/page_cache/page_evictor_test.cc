@@ -373,6 +373,19 @@ TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedNoThreadWaitsAndMemoryIsExhausted)
   EXPECT_EQ(errors_.load(), 0);
 }
 
+// A thread that applies the log would wait before each update, if nothing can be evicted and its share is full.
+TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedBelowTheLimitApplyingGoesOn) {
+  t_.Put(1, "the root of a table stays");
+  Start();
+  SayUsed(kBudget);
+  ASSERT_TRUE(Until([&] { return evictor_->rounds() >= 12; }));
+  const uint64_t rounds = evictor_->rounds();
+  for (int i = 0; i < 60; ++i) evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
+  EXPECT_LT(evictor_->rounds() - rounds, 60u);
+  EXPECT_FALSE(evictor_->exhausted());
+  SayUsed(0);
+}
+
 // Each attempt of the evictor lets some threads proceed, so the data that they bring in is bounded.
 TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedSomeThreadsProceedAfterEachAttempt) {
   t_.Put(1, "the root of a table stays");
