@@ -97,6 +97,22 @@ void StoreOnDisk::Checkpoint() {
   DEUT_CHECK(store_->Checkpoint([this] { return Position{log_.end(), 1}; }).ok());
 }
 
+uint64_t StoreOnDisk::Counter(std::string_view name) {
+  std::vector<CounterValue> counters;
+  store_->AppendCounters(&counters);
+  const auto found = std::ranges::find(counters, name, &CounterValue::name);
+  DEUT_CHECK(found != counters.end());
+  return found->value;
+}
+
+// The reaper frees the pages of a dropped table on a thread of its own. A checkpoint before its end has images of pages
+// that no root leads to. The checkpoint after the drop has handed the table to the reaper.
+void StoreOnDisk::WaitForReaper() {
+  while (Counter("dropped_pages_freed") == 0 || Counter("tables_being_freed") != 0) {
+    RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
+  }
+}
+
 void StoreOnDisk::Fill(int records) {
   Start();
   constexpr TableId kDropped{5};
@@ -111,6 +127,7 @@ void StoreOnDisk::Fill(int records) {
   for (int i = 0; i < records; i += 3) Put(kAccounts, KeyOf(i), "changed to something else");
   for (int i = 0; i < records; i += 7) Delete(kAccounts, KeyOf(i));
   Checkpoint();
+  WaitForReaper();
   LowWater();
   for (int i = 0; i < records; i += 50) Put(kAccounts, KeyOf(i), "changed again");
   Checkpoint();

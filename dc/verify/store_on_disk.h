@@ -83,6 +83,8 @@ class StoreOnDisk {
  private:
   void Entry(LogEntryKind kind, TableId table, std::string_view key, std::string_view value);
   void Flush();
+  uint64_t Counter(std::string_view name);
+  void WaitForReaper();
 
   const std::unique_ptr<Storage> storage_;
   const RecordStoreOptions options_;
