@@ -1,6 +1,6 @@
 #include "common/runtime/coarse_time.h"
 
-#include <time.h>
+#include <ctime>
 
 namespace deut {
 
