@@ -379,9 +379,13 @@ TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedBelowTheLimitApplyingGoesOn) {
   Start();
   SayUsed(kBudget);
   ASSERT_TRUE(Until([&] { return evictor_->rounds() >= 12; }));
-  const uint64_t rounds = evictor_->rounds();
-  for (int i = 0; i < 60; ++i) evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
-  EXPECT_LT(evictor_->rounds() - rounds, 60u);
+  // Calls that wait take a round or more each, in every try. Rounds of the evictor's own pass beside calls that do not
+  // wait, many of them if this thread has no processor for a while, but not in every try.
+  EXPECT_TRUE(Until([&] {
+    const uint64_t before = evictor_->rounds();
+    for (int i = 0; i < 60; ++i) evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
+    return evictor_->rounds() - before < 60;
+  }));
   EXPECT_FALSE(evictor_->exhausted());
   SayUsed(0);
 }
