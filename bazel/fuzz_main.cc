@@ -54,7 +54,7 @@ std::string Mutate(std::string input, std::mt19937_64& random) {
 }  // namespace
 
 // An exception ends this program of a test, and the test fails.
-int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
+int main(int argc, char** argv) {
   uint64_t runs = 0;
   std::vector<std::string> inputs = {""};
   for (int i = 1; i < argc; ++i) {

@@ -1,12 +1,12 @@
 #include "common/testing/flight_board.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <string_view>

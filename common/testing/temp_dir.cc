@@ -1,7 +1,6 @@
 #include "common/testing/temp_dir.h"
 
-#include <stdlib.h>
-
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 

@@ -14,7 +14,7 @@ constexpr uint64_t kPiece = 4096;
 
 }  // namespace
 
-LogDamage::LogDamage(FaultyDisk& disk, std::string directory) : disk_(disk) {
+LogDamage::LogDamage(FaultyDisk& disk, const std::string& directory) : disk_(disk) {
   const std::unique_ptr<Storage> storage = disk.Mount();
   Result<std::vector<std::string>> names = storage->List(directory);
   if (!names.ok()) return;

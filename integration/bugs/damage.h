@@ -16,7 +16,7 @@ namespace deut::bugs {
 
 class LogDamage {
  public:
-  LogDamage(FaultyDisk& disk, std::string directory);
+  LogDamage(FaultyDisk& disk, const std::string& directory);
 
   // Flips one bit. Returns false if there is nothing to flip.
   bool Do(Random& random);

@@ -124,7 +124,8 @@ class Round {
     if (loses_power()) ArmDisk();
     std::vector<history::RecordedClient*> clients;
     for (uint32_t i = 0; i < environment_.threads; ++i) clients.push_back(recorder_->NewClient(store_->client()));
-    Workers workers(*workload_, clients, options_.seed + life * 100, environment_.steps_per_thread, &watchdog_);
+    Workers workers(*workload_, clients, options_.seed + uint64_t{life} * 100, environment_.steps_per_thread,
+                    &watchdog_);
     bool failed = false, stopped = false;
     while (workers.running()) {
       failed = failed || !store_->failure().ok();

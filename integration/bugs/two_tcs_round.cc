@@ -134,7 +134,8 @@ class TwoTcsRound {
     for (uint32_t i = 0; i < environment_.threads; ++i) {
       clients.push_back(recorder_->NewClient(now_.store->client()));
     }
-    Workers workers(*workload_, clients, options_.seed + life * 100, environment_.steps_per_thread, &watchdog_);
+    Workers workers(*workload_, clients, options_.seed + uint64_t{life} * 100, environment_.steps_per_thread,
+                    &watchdog_);
     bool over = false;
     while (workers.running()) {
       const bool ends = runtime.Now() >= end || !now_.store->failure().ok();

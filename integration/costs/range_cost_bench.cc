@@ -1,11 +1,11 @@
 // Measures the cost of range control for transactions that never scan. Two stores in one process, one of them without
 // range control, take turns at the same transactions. README.md.
-#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>

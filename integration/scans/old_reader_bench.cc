@@ -1,11 +1,11 @@
 // YCSB-E scans beside an old reader. One thread scans, another updates at a fixed rate, with keys of the same
 // distribution. Rounds alternate without and with a transaction that has been open for some time, so that all updates
 // since then wait in the transaction component. README.md.
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>

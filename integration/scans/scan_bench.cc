@@ -1,9 +1,9 @@
 // Compares serializable scans with the same scans straight from the data component's records, and with scans
 // validated by a second scan; in one process, over the same data. README.md.
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <utility>

@@ -2,8 +2,8 @@
 // of certificates (protocol/docs/certificates.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>

@@ -1,9 +1,8 @@
 #include "protocol/data/request_multiplexer.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <deque>
 #include <memory>
 #include <string>

@@ -43,7 +43,7 @@ class HealthService final : public grpc::Service {
   static constexpr size_t kMaxChecksPerPeer = 64;
 
   explicit HealthService(Runtime& runtime, Duration stuck_peer = seconds(30));
-  ~HealthService();  // REQUIRES: Stop was called, if Serve was
+  ~HealthService() override;  // REQUIRES: Stop was called, if Serve was
 
   // Call it before BuildAndStart.
   void AddTo(grpc::ServerBuilder& builder) { builder.RegisterService(this); }

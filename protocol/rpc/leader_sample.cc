@@ -1,7 +1,6 @@
 #include "protocol/rpc/leader_sample.h"
 
-#include <time.h>
-
+#include <ctime>
 #include <utility>
 
 #include "common/base/check.h"

@@ -1,7 +1,8 @@
 #include "protocol/rpc/leader_sample.h"
 
 #include <pthread.h>
-#include <time.h>
+
+#include <ctime>
 
 #include "common/base/check.h"
 #include "gtest/gtest.h"

@@ -8,10 +8,9 @@
 #ifndef PROTOCOL_RPC_RPC_THREAD_POOL_H_
 #define PROTOCOL_RPC_RPC_THREAD_POOL_H_
 
-#include <time.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <vector>

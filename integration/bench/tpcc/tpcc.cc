@@ -64,7 +64,7 @@ class TpccTerminal final : public Terminal {
     }
     const bool rolled_back = choice_.Percent(1);
     if (rolled_back) input.lines.back().item = scale_.items + 1;
-    const Status status = NewOrder(session, input);
+    Status status = NewOrder(session, input);
     if (rolled_back && status == ErrorCode::kConditionFailed) return Status();
     if (rolled_back && status.ok()) return DEUT_ERROR(kCorruption, "an item that there is not was sold");
     if (status.ok()) ++counted_;
