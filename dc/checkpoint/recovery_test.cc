@@ -285,7 +285,7 @@ TEST_F(RecoveryTest, AMissingFolderOfCheckpointsThatWereToldIsNotMade) {
 TEST_F(RecoveryTest, ACheckpointOfALaterVersionIsRefusedNotSkipped) {
   std::string bytes = world_.ReadFiles().at(NameOf(2));
   // In the first block, the version is at offset 8, and at 4 the checksum of all bytes behind itself.
-  StoreU16(bytes.data() + 8, 3);
+  StoreU16(bytes.data() + 8, 1000);
   StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8, (64 << 10) - 8)));
   world_.Write(NameOf(2), bytes);
   ExpectRefused(ErrorCode::kVersionMismatch, NameOf(2));

@@ -83,8 +83,8 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
   ASSERT_EQ(bytes.size(), 65536u);
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 48)),
             "44434b50"
-            "9389b026"
-            "0200"
+            "8a196511"
+            "0300"
             "0100"
             "96000000"
             "0700000000000000"
@@ -120,8 +120,8 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
             "04"
             "02"
             "0a000000"
-            "0221800100000000"
-            "0140000100000000"
+            "0221008001000000"
+            "0140000001000000"
             "05"
             "0200000000000000"
             "0200000000000000"
@@ -146,7 +146,27 @@ TEST_F(CheckpointFileTest, AFileOfFormatVersion1IsRead) {
   EXPECT_EQ(content->tables[0].second, "tab");
   EXPECT_EQ(content->tables[1].first, std::pair(TableId(2), PageId(0)));
   EXPECT_TRUE(content->dropped_ids_behind.empty());
-  EXPECT_EQ(content->pages.size(), 1u);
+  const auto addresses = std::vector{PageAddress::Make(3, 4096 + 128, 200), PageAddress::Make(2, 8192, 100)};
+  ASSERT_EQ(content->pages.size(), 1u);
+  EXPECT_EQ(content->pages.at(PageId(10)), addresses);
+}
+
+// A stored sample of format version 2: the file of GoldenBytes, with addresses of the earlier layout.
+TEST_F(CheckpointFileTest, AFileOfFormatVersion2IsRead) {
+  std::string bytes = absl::HexStringToBytes(
+      "44434b509389b02602000100960000000700000000000000887766554433221100000000000000000000000000000000"
+      "010200000000000000efcdab0000000000050000000000000000000000000000000c0000000400000000000000020100"
+      "00000a000000037461620602000000050000000301020000000000000000300000000000000302030000000000000000"
+      "2000000000000004020a0000000221800100000000014000010000000005020000000000000002000000000000000100"
+      "000000000000");
+  bytes.resize(kCheckpointBlockBytes);
+  Replace(bytes);
+  const auto content = Read(7, DcId(0x1122334455667788));
+  ASSERT_TRUE(content.ok()) << content.status().ToString();
+  EXPECT_EQ(content->dropped_ids_behind.at(TableId(2)), 3u);
+  const auto addresses = std::vector{PageAddress::Make(3, 4096 + 128, 200), PageAddress::Make(2, 8192, 100)};
+  ASSERT_EQ(content->pages.size(), 1u);
+  EXPECT_EQ(content->pages.at(PageId(10)), addresses);
 }
 
 TEST_F(CheckpointFileTest, WrittenContentIsReadBack) {
@@ -214,7 +234,7 @@ TEST_F(CheckpointFileTest, SealedNonsenseIsRefused) {
     return Read().status().code();
   };
   EXPECT_EQ(sealed(44, 0), ErrorCode::kOk);
-  EXPECT_EQ(sealed(8, 3), ErrorCode::kVersionMismatch);
+  EXPECT_EQ(sealed(8, 4), ErrorCode::kVersionMismatch);
   EXPECT_EQ(sealed(8, 0), ErrorCode::kVersionMismatch);
   EXPECT_EQ(sealed(10, 0), ErrorCode::kCorruption);  // not marked as the last block
   EXPECT_EQ(sealed(10, 2), ErrorCode::kCorruption);

@@ -10,8 +10,10 @@
 namespace deut::dc {
 namespace {
 
-constexpr Frame kFrame{.magic = 0x504B4344, .version = 2};  // "DCKP"
+constexpr Frame kFrame{.magic = 0x504B4344, .version = 3};  // "DCKP"
 constexpr uint16_t kOldestVersion = 1;
+// The newest version whose addresses have the earlier layout.
+constexpr uint16_t kNewestNarrowVersion = 2;
 
 constexpr size_t kLastAt = kFrameBytes;
 constexpr size_t kPayloadBytesAt = 12;
@@ -30,6 +32,10 @@ Status OtherVersion(uint16_t version, uint64_t block, std::string_view path) {
 }
 
 }  // namespace
+
+PageAddress CheckpointAddress(uint16_t version, uint64_t raw) {
+  return version <= kNewestNarrowVersion ? PageAddress::FromNarrow(raw) : PageAddress::FromRaw(raw);
+}
 
 uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes) {
   DEUT_CHECK(block.payload_bytes <= kCheckpointBlockRoom);
@@ -73,6 +79,7 @@ Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* ex
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kLastAt, ": the block's header does not fit");
   }
   expected->last = last == 1;
+  expected->version = FrameVersion(bytes);
   const std::string_view behind =
       bytes.substr(0, kCheckpointBlockBytes).substr(kCheckpointBlockHeaderBytes + expected->payload_bytes);
   if (std::ranges::any_of(behind, [](char c) { return c != 0; })) {

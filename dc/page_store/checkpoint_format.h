@@ -2,8 +2,8 @@
 // in them. Format with grammar: dc/docs/page_store.md. Internal to the page store.
 // Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format that this
 // program does not know.
-// This program writes version 2. It also reads version 1, which has one `table` record for each dropped table, and no
-// `dropped` records.
+// This program writes version 3. It also reads version 2, whose addresses have the earlier layout (page_address.h), and
+// version 1, which besides has one `table` record for each dropped table, and no `dropped` records.
 #ifndef DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 #define DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 
@@ -15,6 +15,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "dc/page_store/checkpoint_number.h"
+#include "dc/page_store/page_address.h"
 
 namespace deut::dc {
 
@@ -29,13 +30,17 @@ struct CheckpointBlock {
   uint32_t predecessor = 0;  // checksum of the previous block; 0 for the first
   bool last = false;
   uint32_t payload_bytes = 0;
+  uint16_t version = 0;  // of a block that was opened; a block is sealed with today's version
 };
+
+// Returns the address that a block of this version has as `raw`.
+PageAddress CheckpointAddress(uint16_t version, uint64_t raw);
 
 // Writes the header before the payload, which is in its place already, zeroes the bytes behind it, and returns the
 // checksum.
 uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes);
 
-// Verifies the whole block against `expected`, and sets `last` and `payload_bytes` in it. Returns the checksum.
+// Verifies the whole block against `expected`, and sets `last`, `payload_bytes` and `version` in it. Returns the checksum.
 Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* expected, std::string_view path);
 
 enum class CheckpointStart {

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
+#include "dc/page_store/page_address.h"
 
 namespace deut::dc {
 namespace {
@@ -53,8 +54,8 @@ TEST(CheckpointFormat, GoldenBytes) {
   const std::string bytes = Sealed(kBlock, "hello");
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 56)),
             "44434b50"
-            "05e1bcc4"
-            "0200"
+            "33dbbd01"
+            "0300"
             "0100"
             "05000000"
             "0807060504030201"
@@ -80,6 +81,7 @@ TEST(CheckpointFormat, SealedBlocksAreOpened) {
       EXPECT_EQ(*checksum, LoadU32(bytes.data() + 4));
       EXPECT_EQ(opened.last, last);
       EXPECT_EQ(opened.payload_bytes, size);
+      EXPECT_EQ(opened.version, LoadU16(bytes.data() + 8));
     }
   }
 }
@@ -108,9 +110,21 @@ TEST(CheckpointFormat, TooFewBytesAreNoBlock) {
 
 TEST(CheckpointFormat, AnotherVersionIsSaidSo) {
   std::string bytes = Sealed(kBlock, "hello");
-  for (const uint16_t version : {0, 3}) {
+  for (const uint16_t version : {0, 4}) {
     StoreU16(bytes.data() + 8, version);
     ExpectAt(OpenResealed(bytes), 8, ErrorCode::kVersionMismatch);
+  }
+}
+
+TEST(CheckpointFormat, EarlierVersionsHaveAddressesOfTheEarlierLayout) {
+  std::string bytes = Sealed(kBlock, "hello");
+  for (const uint16_t version : {1, 2, 3}) {
+    StoreU16(bytes.data() + 8, version);
+    StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8)));
+    CheckpointBlock opened = Expected(kBlock);
+    ASSERT_TRUE(OpenCheckpointBlock(bytes, &opened, "the-file").ok());
+    const uint64_t raw = (uint64_t{5} << (version == 3 ? 31 : 23)) | (32 << 8) | 1;
+    EXPECT_EQ(CheckpointAddress(opened.version, raw), PageAddress::Make(5, 4096, 100)) << version;
   }
 }
 

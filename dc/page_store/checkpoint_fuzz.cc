@@ -53,8 +53,11 @@ void Play(const std::string& bytes) {
   DEUT_CHECK(writer.ok() && AddAll(**writer, keeper.content).ok() && (*writer)->Finish().ok());
   CheckpointKeeper second;
   DEUT_CHECK(ReadCheckpoint(*storage, "/c", kNumber, kDc, &second).ok() && second.content == keeper.content);
-  // One block has only one encoding; several blocks may be filled in other ways.
-  if (bytes.size() == kCheckpointBlockBytes) DEUT_CHECK(ReadAll(*storage) == bytes);
+  // One block has only one encoding in a version; several blocks may be filled in other ways.
+  const std::string written = ReadAll(*storage);
+  if (bytes.size() == kCheckpointBlockBytes && LoadU16(bytes.data() + 8) == LoadU16(written.data() + 8)) {
+    DEUT_CHECK(written == bytes);
+  }
 }
 
 // Makes `count` blocks around these records.

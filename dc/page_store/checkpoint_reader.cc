@@ -18,9 +18,10 @@ class Reader {
   Reader(CheckpointNumber number, DcId dc, std::string_view path, CheckpointVisitor* visitor)
       : number_(number), dc_(dc), path_(path), visitor_(visitor) {}
 
-  // Reads all records of the block at `offset`.
-  Status ReadBlock(std::string_view payload, uint64_t offset) {
+  // Reads all records of the block at `offset`, which is of format version `version`.
+  Status ReadBlock(std::string_view payload, uint64_t offset, uint16_t version) {
     RecordCursor cursor(payload);
+    version_ = version;
     while (!cursor.done()) {
       const uint64_t at = offset + kCheckpointBlockHeaderBytes + cursor.position();
       if (ended_) return Refuse(at, "records behind the footer");
@@ -108,7 +109,7 @@ class Reader {
     const PageId page(cursor.U32());
     if (count > kMaxPartsOfImage) return Refuse(at, Concat("page ", page.value, " with ", count, " parts"));
     std::array<PageAddress, kMaxPartsOfImage> addresses;
-    for (size_t i = 0; i < count; ++i) addresses[i] = PageAddress::FromRaw(cursor.U64());
+    for (size_t i = 0; i < count; ++i) addresses[i] = CheckpointAddress(version_, cursor.U64());
     if (cursor.failed()) return Status::Ok();
     const std::span<const PageAddress> newest_first(addresses.data(), count);
     if (const auto wrong = rules_.Page(page, newest_first)) return Refuse(at, *wrong);
@@ -131,6 +132,7 @@ class Reader {
   const std::string_view path_;
   CheckpointVisitor* const visitor_;
   CheckpointRules rules_;
+  uint16_t version_ = 0;  // of the block that is being read
   bool ended_ = false;
 };
 
@@ -151,8 +153,9 @@ Result<CheckpointCounts> ReadCheckpointFile(Storage& storage, const std::string&
   while (!block.last) {
     DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(block.offset, bytes.data(), kCheckpointBlockBytes));
     DEUT_ASSIGN_OR_RETURN(block.predecessor, OpenCheckpointBlock(std::string_view(bytes.data(), read), &block, path));
-    DEUT_RETURN_IF_ERROR(reader.ReadBlock(
-        std::string_view(bytes.data() + kCheckpointBlockHeaderBytes, block.payload_bytes), block.offset));
+    DEUT_RETURN_IF_ERROR(
+        reader.ReadBlock(std::string_view(bytes.data() + kCheckpointBlockHeaderBytes, block.payload_bytes),
+                         block.offset, block.version));
     block.offset += kCheckpointBlockBytes;
   }
   if (!reader.ended()) return DEUT_ERROR(kCorruption, path, ": offset ", block.offset, ": the footer is missing");

@@ -10,7 +10,9 @@
 namespace deut::dc {
 namespace {
 
-constexpr Frame kFrame{.magic = 0x54525044, .version = 1};  // "DPRT"
+constexpr Frame kFrame{.magic = 0x54525044, .version = 2};  // "DPRT"
+// As version 2, but with addresses of the earlier layout (PageAddress::FromNarrow).
+constexpr uint16_t kNarrowVersion = 1;
 
 constexpr size_t kKindAt = kFrameBytes;
 constexpr size_t kLevelAt = 11;
@@ -20,6 +22,29 @@ constexpr size_t kPreviousAt = 24;
 constexpr size_t kPageAt = 32;
 constexpr size_t kTableAt = 36;
 static_assert(kTableAt + sizeof(uint32_t) == kPartHeaderBytes);
+
+bool IsKnown(uint16_t version) { return version >= kNarrowVersion && version <= kFrame.version; }
+
+// Returns the address at `at` of a part's header, in the layout of the part's version.
+PageAddress AddressAt(std::string_view header, size_t at) {
+  const uint64_t raw = LoadU64(header.data() + at);
+  return FrameVersion(header) == kNarrowVersion ? PageAddress::FromNarrow(raw) : PageAddress::FromRaw(raw);
+}
+
+// Checks that a header is there, and that its layout is known.
+Status CheckFrame(std::string_view bytes, uint64_t at, std::string_view path) {
+  if (bytes.size() < kPartHeaderBytes) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at, ": ", bytes.size(), " bytes are too few for a page part");
+  }
+  if (FrameMagic(bytes) != kFrame.magic) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at, ": no page part begins here");
+  }
+  if (const uint16_t version = FrameVersion(bytes); !IsKnown(version)) {
+    return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameVersionAt, ": page part of format version ", version,
+                      ", this program knows ", kNarrowVersion, " to ", kFrame.version);
+  }
+  return Status::Ok();
+}
 
 bool KindFits(PartKind kind, PageAddress previous) {
   return kind == PartKind::kBase ? previous.is_none() : kind == PartKind::kDelta && previous.valid();
@@ -51,31 +76,22 @@ uint64_t ClaimedBytesInUnits(std::string_view header) {
 bool PartBeginsAt(std::string_view bytes) { return LoadU64(bytes.data()) != 0; }
 
 bool ClaimsPlace(std::string_view header, uint64_t segment, uint64_t offset) {
-  const PageAddress address = PageAddress::FromRaw(LoadU64(header.data() + kAddressAt));
-  return FrameMagic(header) == kFrame.magic && address.valid() && address.segment() == segment &&
-         address.offset() == offset;
+  if (FrameMagic(header) != kFrame.magic || !IsKnown(FrameVersion(header))) return false;
+  const PageAddress address = AddressAt(header, kAddressAt);
+  return address.valid() && address.segment() == segment && address.offset() == offset;
 }
 
 Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::optional<PageId> expected_page,
                             std::string_view path) {
   const uint64_t at = address.offset();
-  if (bytes.size() < kPartHeaderBytes) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", at, ": ", bytes.size(), " bytes are too few for a page part");
-  }
+  DEUT_RETURN_IF_ERROR(CheckFrame(bytes, at, path));
   const char* in = bytes.data();
-  if (FrameMagic(bytes) != kFrame.magic)
-    return DEUT_ERROR(kCorruption, path, ": offset ", at, ": no page part begins here");
-  const uint16_t version = FrameVersion(bytes);
-  if (version != kFrame.version) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameVersionAt, ": page part of format version ", version,
-                      ", this program knows ", kFrame.version);
-  }
-  PartView part{.header = {}, .address = PageAddress::FromRaw(LoadU64(in + kAddressAt)), .payload = {}};
+  PartView part{.header = {}, .address = AddressAt(bytes, kAddressAt), .payload = {}};
   PartHeader& header = part.header;
   header.kind = static_cast<PartKind>(in[kKindAt]);
   header.level = static_cast<uint8_t>(in[kLevelAt]);
   header.payload_bytes = LoadU32(in + kPayloadBytesAt);
-  header.previous = PageAddress::FromRaw(LoadU64(in + kPreviousAt));
+  header.previous = AddressAt(bytes, kPreviousAt);
   header.page = PageId(LoadU32(in + kPageAt));
   header.table = TableId(LoadU32(in + kTableAt));
   // The own address is checked before the checksum, so that a misdirected write is reported as such.
@@ -114,13 +130,8 @@ Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::op
 }
 
 Result<PartView> DecodePartAt(std::string_view bytes, uint64_t segment, uint64_t offset, std::string_view path) {
-  if (bytes.size() < kPartHeaderBytes) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", offset, ": ", bytes.size(), " bytes are too few for a page part");
-  }
-  if (FrameMagic(bytes) != kFrame.magic) {
-    return DEUT_ERROR(kCorruption, path, ": offset ", offset, ": no page part begins here");
-  }
-  const PageAddress address = PageAddress::FromRaw(LoadU64(bytes.data() + kAddressAt));
+  DEUT_RETURN_IF_ERROR(CheckFrame(bytes, offset, path));
+  const PageAddress address = AddressAt(bytes, kAddressAt);
   if (!address.valid() || address.segment() != segment || address.offset() != offset) {
     return DEUT_ERROR(kCorruption, path, ": offset ", offset + kAddressAt, ": the page part says it is at segment ",
                       address.segment(), " offset ", address.offset(), ", not at segment ", segment, " offset ",

@@ -2,6 +2,8 @@
 // moment. A delta part holds the changes of a leaf since the part that it names as `previous`. The meaning of the
 // payload is up to the writer.
 // Format with grammar: dc/docs/page_store.md. [LLAMA, PVLDB 6(10), 2013, section 3.2: incremental flushing]
+// This program writes version 2. It also reads version 1, whose addresses have the earlier layout (page_address.h). A
+// PartView has today's addresses, whatever the version.
 //
 // Thread-safety: pure functions. Ownership: a PartView points into the bytes it was decoded from.
 // Errors: CORRUPTION naming file and offset if the bytes are not exactly this part at this place: magic, version, own

@@ -35,17 +35,47 @@ TEST(PartFormat, GoldenBytes) {
   ASSERT_EQ(bytes.size(), 128u);
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 48)),
             "44505254"
-            "3bd2b6e0"
-            "0100"
+            "06f79804"
+            "0200"
             "02"
             "00"
             "05000000"
-            "0122809100000000"
-            "0340000100000000"
+            "0122008091000000"
+            "0340000001000000"
             "04030201"
             "09000000"
             "68656c6c6f000000");
   EXPECT_EQ(bytes.substr(45), std::string(128 - 45, '\0'));
+}
+
+// A stored sample of format version 1: the same part, with addresses of the earlier layout.
+TEST(PartFormat, APartOfFormatVersion1IsRead) {
+  std::string bytes = absl::HexStringToBytes(
+      "445052543bd2b6e0010002000500000001228091000000000340000100000000040302010900000068656c6c6f");
+  bytes.resize(128);
+  const PageAddress address = AddressFor("hello", 0x123, 4096 + 256);
+  for (const auto& part :
+       {DecodePart(bytes, address, PageId(0x01020304), "f"), DecodePartAt(bytes, 0x123, 4352, "f")}) {
+    ASSERT_TRUE(part.ok()) << part.status().ToString();
+    EXPECT_EQ(part->address, address);
+    EXPECT_EQ(part->header.previous, PageAddress::Make(2, 8192, 300));
+    EXPECT_EQ(part->payload, "hello");
+  }
+  EXPECT_TRUE(ClaimsPlace(bytes, 0x123, 4352));
+  EXPECT_FALSE(ClaimsPlace(bytes, 0x123, 4224));
+  // Read in the other layout, the address would name another place.
+  StoreU16(bytes.data() + 8, 2);
+  StoreU32(bytes.data() + 4, Crc32c(bytes.data() + 8, bytes.size() - 8));
+  EXPECT_EQ(DecodePart(bytes, address, std::nullopt, "f").status().code(), ErrorCode::kCorruption);
+  EXPECT_FALSE(ClaimsPlace(bytes, 0x123, 4352));
+}
+
+TEST(PartFormat, APartLiesAnywhereInTheLongestSegment) {
+  const PageAddress address = AddressFor("hello", PageAddress::kMaxSegment, PageAddress::kMaxOffset - 128);
+  const std::string bytes = Encoded(kBaseHeader, address, "hello");
+  const auto part = DecodePartAt(bytes, PageAddress::kMaxSegment, PageAddress::kMaxOffset - 128, "f");
+  ASSERT_TRUE(part.ok()) << part.status().ToString();
+  EXPECT_EQ(part->address, address);
 }
 
 TEST(PartFormat, EncodedPartsAreDecoded) {
@@ -125,7 +155,7 @@ TEST(PartFormat, SealedNonsenseIsRefused) {
     char value;
   };
   for (const Case each :
-       {Case{8, 2}, {10, 0}, {10, 2}, {10, 3}, {12, 100}, {15, 1}, {16, 5}, {24, 1}, {41, 1}, {127, 1}}) {
+       {Case{8, 0}, {8, 3}, {10, 0}, {10, 2}, {10, 3}, {12, 100}, {15, 1}, {16, 5}, {24, 1}, {41, 1}, {127, 1}}) {
     EXPECT_EQ(DecodePart(sealed(each.at, each.value), address, std::nullopt, "f").status().code(),
               ErrorCode::kCorruption)
         << each.at;

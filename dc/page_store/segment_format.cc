@@ -12,7 +12,8 @@ namespace deut::dc {
 namespace {
 
 constexpr std::string_view kMagic = "DEUTPSEG";
-constexpr uint16_t kVersion = 1;
+constexpr uint16_t kVersion = 2;
+constexpr uint16_t kOldestVersion = 1;
 
 constexpr size_t kVersionAt = 8;
 constexpr size_t kKindAt = 10;
@@ -56,9 +57,9 @@ Result<SegmentHeader> DecodeSegmentHeader(std::string_view bytes, std::string_vi
     return DEUT_ERROR(kCorruption, path, ": offset ", kChecksumAt, ": the checksum does not fit the segment's header");
   }
   const uint16_t version = LoadU16(in + kVersionAt);
-  if (version != kVersion) {
+  if (version < kOldestVersion || version > kVersion) {
     return DEUT_ERROR(kVersionMismatch, path, ": offset ", kVersionAt, ": format version ", version,
-                      ", this program knows ", kVersion);
+                      ", this program knows ", kOldestVersion, " to ", kVersion);
   }
   SegmentHeader header;
   header.kind = static_cast<SegmentKind>(in[kKindAt]);

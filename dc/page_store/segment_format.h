@@ -1,6 +1,7 @@
 // Segment files: their names and their header block. A segment holds parts of one kind, appended once and never
 // changed.
 // Format with grammar: dc/docs/page_store.md.
+// This program writes version 2. It also reads version 1: the same header, of a segment with parts of version 1.
 // Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format that this
 // program does not know.
 #ifndef DC_PAGE_STORE_SEGMENT_FORMAT_H_

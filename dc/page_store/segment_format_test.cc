@@ -13,7 +13,7 @@ namespace deut::dc {
 namespace {
 
 constexpr SegmentHeader kHeader{
-    .kind = SegmentKind::kDelta, .number = 0xABCDEF012, .dc = DcId(0x1122334455667788), .capacity_bytes = 4 << 20};
+    .kind = SegmentKind::kDelta, .number = 0x7BCDEF01, .dc = DcId(0x1122334455667788), .capacity_bytes = 4 << 20};
 
 std::string Encoded(const SegmentHeader& header) {
   std::string bytes(kSegmentHeaderBytes, '\xEE');
@@ -30,11 +30,11 @@ TEST(SegmentFormat, GoldenBytes) {
   const std::string bytes = Encoded(kHeader);
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 40)),
             "4445555450534547"
-            "0100"
+            "0200"
             "02"
             "00"
-            "5d5ece69"
-            "12f0debc0a000000"
+            "edfa320f"
+            "01efcd7b00000000"
             "8877665544332211"
             "0000400000000000");
   EXPECT_EQ(bytes.substr(40), std::string(kSegmentHeaderBytes - 40, '\0'));
@@ -42,6 +42,16 @@ TEST(SegmentFormat, GoldenBytes) {
 
 TEST(SegmentFormat, AnEncodedHeaderIsDecoded) {
   const auto header = DecodeSegmentHeader(Encoded(kHeader), "f");
+  ASSERT_TRUE(header.ok()) << header.status().ToString();
+  EXPECT_EQ(*header, kHeader);
+}
+
+// Version 1 is the same header, before parts of version 1.
+TEST(SegmentFormat, AHeaderOfFormatVersion1IsRead) {
+  std::string bytes = Encoded(kHeader);
+  bytes[8] = 1;
+  Seal(&bytes);
+  const auto header = DecodeSegmentHeader(bytes, "f");
   ASSERT_TRUE(header.ok()) << header.status().ToString();
   EXPECT_EQ(*header, kHeader);
 }
@@ -65,11 +75,12 @@ TEST(SegmentFormat, SealedNonsenseIsRefused) {
     char value;
     ErrorCode code;
   };
-  for (const Case each : {Case{8, 2, ErrorCode::kVersionMismatch},
+  for (const Case each : {Case{8, 3, ErrorCode::kVersionMismatch},
+                          {8, 0, ErrorCode::kVersionMismatch},
                           {10, 0, ErrorCode::kCorruption},
                           {10, 3, ErrorCode::kCorruption},
                           {11, 1, ErrorCode::kCorruption},
-                          {21, 1, ErrorCode::kCorruption},  // a number of more than 36 bits
+                          {20, 1, ErrorCode::kCorruption},  // a number of more than 31 bits
                           {32, 1, ErrorCode::kCorruption},  // a capacity that is not a multiple of kIoAlignment
                           {34, 0, ErrorCode::kCorruption},  // no capacity
                           {100, 1, ErrorCode::kCorruption}}) {
@@ -86,16 +97,16 @@ TEST(SegmentFormat, SealedNonsenseIsRefused) {
 
 TEST(SegmentFormat, Names) {
   EXPECT_EQ(SegmentName(SegmentKind::kBase, 1), "base-000000000001.seg");
-  EXPECT_EQ(SegmentName(SegmentKind::kDelta, 0xABCDEF012), "delta-000abcdef012.seg");
+  EXPECT_EQ(SegmentName(SegmentKind::kDelta, 0x7BCDEF01), "delta-00007bcdef01.seg");
   SegmentKind kind = SegmentKind::kBase;
   uint64_t number = 0;
-  ASSERT_TRUE(ParseSegmentName("delta-000abcdef012.seg", &kind, &number));
+  ASSERT_TRUE(ParseSegmentName("delta-00007bcdef01.seg", &kind, &number));
   EXPECT_EQ(kind, SegmentKind::kDelta);
-  EXPECT_EQ(number, 0xABCDEF012u);
+  EXPECT_EQ(number, 0x7BCDEF01u);
   for (const std::string_view wrong :
        {"", "base-.seg", "base-00000000001.seg", "base-0000000000001.seg", "base-00000000000g.seg",
         "base-00000000000A.seg", "Base-000000000001.seg", "base-000000000001.tmp", "base-000000000000.seg",
-        "base-001000000000.seg", "checkpoint-000000000001"}) {
+        "base-000080000000.seg", "checkpoint-000000000001"}) {
     EXPECT_FALSE(ParseSegmentName(wrong, &kind, &number)) << wrong;
   }
 }
