@@ -146,6 +146,13 @@ TEST_F(CheckpointFileTest, AFileOfFormatVersion1IsRead) {
   EXPECT_EQ(content->tables[0].second, "tab");
   EXPECT_EQ(content->tables[1].first, std::pair(TableId(2), PageId(0)));
   EXPECT_TRUE(content->dropped_ids_behind.empty());
+  // Today a dropped table has another kind of record.
+  StoreU16(bytes.data() + 8, 3);
+  StoreU32(bytes.data() + 4, Crc32c(bytes.data() + 8, bytes.size() - 8));
+  Replace(bytes);
+  const Status refused = Read(7, DcId(0x1122334455667788)).status();
+  EXPECT_EQ(refused, ErrorCode::kCorruption);
+  EXPECT_NE(refused.message().find("table 2 without a root"), std::string_view::npos) << refused.ToString();
   const auto addresses = std::vector{PageAddress::Make(3, 4096 + 128, 200), PageAddress::Make(2, 8192, 100)};
   ASSERT_EQ(content->pages.size(), 1u);
   EXPECT_EQ(content->pages.at(PageId(10)), addresses);

@@ -33,6 +33,9 @@ struct CheckpointBlock {
   uint16_t version = 0;  // of a block that was opened; a block is sealed with today's version
 };
 
+// True if a dropped table may have a `table` record in a block of this version. Version 1 writes one for each. The
+// reader of version 2 accepts them, too, although no program wrote them; today every content has one encoding.
+constexpr bool HasTableRecordsOfDroppedTables(uint16_t version) { return version <= 2; }
 // Returns the address that a block of this version has as `raw`.
 PageAddress CheckpointAddress(uint16_t version, uint64_t raw);
 

@@ -84,8 +84,13 @@ std::string Sealed(std::string_view records, size_t count) {
 // Makes an empty checkpoint with these bytes combined by exclusive or, and the right checksum.
 std::string Overlaid(std::string_view bytes) {
   std::string records(1, '\x01');  // a head, and a footer with counts of 0
-  for (const uint64_t word : {uint64_t{1}, uint64_t{100}, (uint64_t{12} << 32) | 5, uint64_t{4}})
-    AppendU64(&records, word);
+  AppendU64(&records, 1);
+  for (const uint64_t commit : {100, 0}) {
+    AppendU64(&records, commit);
+    AppendU32(&records, 5 * (commit != 0));
+  }
+  AppendU32(&records, 12);
+  AppendU64(&records, 4);
   records.push_back('\x05');
   records.append(3 * sizeof(uint64_t), '\0');
   std::string file = Sealed(records, 1);

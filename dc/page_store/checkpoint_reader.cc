@@ -80,6 +80,9 @@ class Reader {
     const size_t name_bytes = cursor.U8();
     table.name = cursor.Bytes(name_bytes);
     if (cursor.failed()) return Status::Ok();
+    if (table.dropped() && !HasTableRecordsOfDroppedTables(version_)) {
+      return Refuse(at, Concat("table ", table.id.value, " without a root"));
+    }
     if (const auto wrong = rules_.Table(table)) return Refuse(at, *wrong);
     return visitor_ == nullptr ? Status::Ok() : visitor_->OnTable(table);
   }
