@@ -49,7 +49,6 @@ SegmentCleaner::SegmentCleaner(Runtime& runtime, MappingTable& pages, Reclamatio
       store_(store),
       options_(options),
       segment_bytes_(segment_bytes),
-      slack_bytes_(options.slack_segments * segment_bytes),
       on_error_(std::move(on_error)),
       mutex_(runtime) {
   if (options.interval != Duration()) thread_ = runtime.StartThread("dc-cleaner", [this] { Run(); });
@@ -115,15 +114,16 @@ std::optional<SegmentCleaner::Victim> SegmentCleaner::ChooseVictim(uint64_t next
     if (IsWorthCleaning(usage)) take(usage, &emptiest);
     if (as_small || IsWorthCleaningWhenShort(usage)) take(usage, &emptiest_when_short);
   }
-  const bool wanted = emptiest.number != 0 && written > live + live / 2 + slack_bytes_;
-  const bool is_short = dead < slack_bytes_ && store_.IsShortOfSpace();
+  const uint64_t slack = slack_bytes();
+  const bool wanted = emptiest.number != 0 && written > live + live / 2 + slack;
+  const bool is_short = dead < slack && store_.IsShortOfSpace();
   const bool when_short = is_short && emptiest_when_short.number != 0;
   if (!wanted && !when_short) return std::nullopt;
   const SegmentUsage& chosen = when_short ? emptiest_when_short : emptiest;
   return Victim{.number = chosen.number,
                 .written_bytes = chosen.written_bytes,
                 .live_bytes = chosen.live_bytes,
-                .urgent = is_short || written > 2 * live + 2 * slack_bytes_};
+                .urgent = is_short || written > 2 * live + 2 * slack};
 }
 
 Status SegmentCleaner::CleanOne(const Victim& victim) {
@@ -189,7 +189,8 @@ Status SegmentCleaner::CopyLive(const Victim& victim) {
 }
 
 Status SegmentCleaner::Pace(uint64_t bytes, bool urgent) {
-  if (options_.bytes_per_second != 0 && !urgent) {
+  // A long segment takes a while, so the disk may become short of space meanwhile.
+  if (options_.bytes_per_second != 0 && !urgent && !store_.IsShortOfSpace()) {
     const MonotonicTime until =
         runtime_.Now() + std::chrono::microseconds(bytes * 1'000'000 / options_.bytes_per_second);
     for (;;) {

@@ -50,7 +50,7 @@ struct CleanerOptions {
   Duration interval = std::chrono::seconds(1);
   // Bytes read and written together; 0: no limit.
   uint64_t bytes_per_second = 64 << 20;
-  // Segments that may be dead in addition to half of the live bytes.
+  // Segments (of the size of the next one) that may be dead in addition to half of the live bytes.
   uint64_t slack_segments = 4;
 };
 
@@ -91,6 +91,8 @@ class SegmentCleaner {
   std::optional<Victim> ChooseVictim(uint64_t next_segment) DEUT_REQUIRES(mutex_);
   Status CleanOne(const Victim& victim) DEUT_REQUIRES(mutex_);
   Status CopyLive(const Victim& victim) DEUT_REQUIRES(mutex_);
+  // Bytes that may be dead in addition to half of the live ones.
+  uint64_t slack_bytes() const { return options_.slack_segments * store_.next_segment_bytes(); }
   // Waits for the time that `bytes` take at the pace. CANCELLED when the cleaner is ending.
   Status Pace(uint64_t bytes, bool urgent);
   void NoteStatistics() DEUT_REQUIRES(mutex_);
@@ -101,7 +103,6 @@ class SegmentCleaner {
   SegmentStore& store_;
   const CleanerOptions options_;
   const uint64_t segment_bytes_;
-  const uint64_t slack_bytes_;
   const std::function<void(const Status&)> on_error_;
 
   Mutex mutex_;

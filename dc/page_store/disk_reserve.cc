@@ -4,6 +4,7 @@
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
+#include "common/testing/test_points.h"
 
 namespace deut::dc {
 
@@ -24,7 +25,8 @@ uint64_t DiskReserve::BytesKept(SpaceUse use, absl::FunctionRef<bool()> has_dead
   if (use == SpaceUse::kStructure) kept -= reserve_bytes_;
   // No use may take the room for the checkpoint's file, without which nothing can be freed.
   DEUT_CHECK(kept >= reserved - reserve_bytes_ && kept <= reserved);
-  return kept;
+  // The uses that free space do not wait for room that others may never fill.
+  return use == SpaceUse::kOrdinary ? kept + promised_bytes() : kept;
 }
 
 Status DiskReserve::Check(SpaceUse use, absl::FunctionRef<bool()> has_dead_segment) {
@@ -48,10 +50,26 @@ Status DiskReserve::Check(SpaceUse use, absl::FunctionRef<bool()> has_dead_segme
                     " are reserved for work that frees space");
 }
 
+bool DiskReserve::HasRoomForLong(uint64_t bytes_of_segment) const {
+  if (reserve_bytes_ == 0) return true;
+  const Result<uint64_t> free_bytes = storage_.FreeBytes(directory_);
+  return free_bytes.ok() && *free_bytes >= bytes() + promised_bytes() + bytes_of_segment;
+}
+
+uint64_t DiskReserve::promised_bytes() const {
+  // Without it, the data component reports room that its own appenders fill before the accepted updates come.
+  return DEUT_STEP("X7.promised") ? promised_bytes_.load(std::memory_order_relaxed) : 0;
+}
+
+void DiskReserve::EndPromise(uint64_t bytes) {
+  const uint64_t before = promised_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  DEUT_CHECK(before >= bytes);
+}
+
 bool DiskReserve::IsShort() const {
   if (reserve_bytes_ == 0) return false;
   const Result<uint64_t> free_bytes = storage_.FreeBytes(directory_);
-  return free_bytes.ok() && *free_bytes < bytes() + 4 * segment_bytes_;
+  return free_bytes.ok() && *free_bytes < bytes() + promised_bytes() + 4 * segment_bytes_;
 }
 
 }  // namespace deut::dc

@@ -72,6 +72,25 @@ TEST_F(DiskReserveTest, TheDiskIsShortBeforeOrdinarySegmentsAreRefused) {
   EXPECT_TRUE(MayMake(SpaceUse::kOrdinary, kReserve + 3 * kSegment));
 }
 
+TEST_F(DiskReserveTest, PromisedRoomIsLeftByOrdinaryAndByLongSegments) {
+  disk_.SetFreeBytes(kReserve + 4 * kSegment);
+  EXPECT_TRUE(reserve_.HasRoomForLong(4 * kSegment));
+  EXPECT_FALSE(reserve_.HasRoomForLong(4 * kSegment + 1));
+  reserve_.Promise(2 * kSegment);
+  EXPECT_EQ(reserve_.promised_bytes(), 2 * kSegment);
+  EXPECT_EQ(reserve_.bytes(), kReserve);
+  EXPECT_TRUE(reserve_.HasRoomForLong(2 * kSegment));
+  EXPECT_FALSE(reserve_.HasRoomForLong(2 * kSegment + 1));
+  EXPECT_TRUE(reserve_.IsShort());
+  EXPECT_TRUE(MayMake(SpaceUse::kOrdinary, kReserve + 3 * kSegment));
+  EXPECT_FALSE(MayMake(SpaceUse::kOrdinary, kReserve + 3 * kSegment - 1));
+  // Work that frees space may take it.
+  EXPECT_TRUE(MayMake(SpaceUse::kReclaim, kReserve / 2 + kSegment));
+  EXPECT_TRUE(MayMake(SpaceUse::kStructure, kSegment));
+  reserve_.EndPromise(2 * kSegment);
+  EXPECT_TRUE(MayMake(SpaceUse::kOrdinary, kReserve + kSegment));
+}
+
 TEST_F(DiskReserveTest, WithoutAReserveNothingIsChecked) {
   DiskReserve none(*storage_, RealRuntime(), "/pages", /*reserve_bytes=*/0, kSegment);
   none.ReserveForCheckpoint(kFile);
@@ -79,12 +98,14 @@ TEST_F(DiskReserveTest, WithoutAReserveNothingIsChecked) {
   disk_.SetFreeBytes(0);
   EXPECT_TRUE(none.Check(SpaceUse::kOrdinary, [] { return false; }).ok());
   EXPECT_FALSE(none.IsShort());
+  EXPECT_TRUE(none.HasRoomForLong(1 << 30));
 }
 
 TEST_F(DiskReserveTest, ADiskThatCannotTellItsFreeBytesIsAnError) {
   disk_.AddFault({.kinds = kDiskOther});
   EXPECT_EQ(reserve_.Check(SpaceUse::kOrdinary, [] { return false; }), ErrorCode::kIoError);
   EXPECT_FALSE(reserve_.IsShort());
+  EXPECT_FALSE(reserve_.HasRoomForLong(kSegment));
 }
 
 }  // namespace

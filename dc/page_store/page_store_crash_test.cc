@@ -73,6 +73,8 @@ class StoreRun {
   explicit StoreRun(uint64_t seed) : disk_(RealRuntime(), seed), random_(seed) {
     options_ = {
         .segment_bytes = 16 << 10, .append_buffer_bytes = 8 << 10, .max_open_files = 3, .max_unsynced_segments = 2};
+    // Half of the runs have segments of different lengths.
+    if (seed % 2 == 0) options_.segments_before_growth = 4;
   }
 
   FaultyDisk& disk() { return disk_; }

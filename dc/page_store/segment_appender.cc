@@ -25,7 +25,7 @@ struct SegmentAppender::Core {
   Core(SegmentFiles& segment_files, SegmentKind segment_kind, uint64_t bytes, size_t buffer)
       : files(segment_files),
         kind(segment_kind),
-        segment_bytes(bytes),
+        short_segment_bytes(bytes),
         buffer_bytes(std::max<size_t>(RoundUpToIo(buffer), 2 * kIoAlignment)) {
     Resize(buffer_bytes);
   }
@@ -46,12 +46,12 @@ struct SegmentAppender::Core {
   void CloseAll();
   Status Failed(Status error);
   Result<PageAddress> AppendToOwnSegment(const PartHeader& header, std::string_view payload);
-  void PutHeader(const OpenSegment& open, uint64_t capacity_bytes, char* block) const;
+  void PutHeader(const OpenSegment& open, char* block) const;
   void Count(std::string_view payload);
 
   SegmentFiles& files;
   const SegmentKind kind;
-  const uint64_t segment_bytes;
+  const uint64_t short_segment_bytes;  // a part that does not fit a short segment has one of its own
   const size_t buffer_bytes;
   SpaceUse use = SpaceUse::kOrdinary;
 
@@ -67,16 +67,16 @@ struct SegmentAppender::Core {
   size_t batch_bytes = 0;
 };
 
-void SegmentAppender::Core::PutHeader(const OpenSegment& open, uint64_t capacity_bytes, char* block) const {
+void SegmentAppender::Core::PutHeader(const OpenSegment& open, char* block) const {
   EncodeSegmentHeader(
-      {.kind = kind, .number = open.segment->number, .dc = files.dc(), .capacity_bytes = capacity_bytes}, block);
+      {.kind = kind, .number = open.segment->number, .dc = files.dc(), .capacity_bytes = open.capacity_bytes}, block);
 }
 
 Status SegmentAppender::Core::Begin() {
   DEUT_ASSIGN_OR_RETURN(current.open, files.NewSegment(kind, use));
   current.written_bytes = 0;
   current.live_bytes = 0;
-  PutHeader(current.open, segment_bytes, memory.data());
+  PutHeader(current.open, memory.data());
   used = kSegmentHeaderBytes;
   flushed = 0;
   return Status::Ok();
@@ -87,7 +87,7 @@ Status SegmentAppender::Core::Flush(bool all) {
   const size_t bytes = all ? RoundUpToIo(used) : RoundDownToIo(used);
   if (bytes == 0) return Status::Ok();
   // The header of the file has promised that it does not become longer.
-  DEUT_CHECK(flushed + bytes <= segment_bytes);
+  DEUT_CHECK(flushed + bytes <= current.open.capacity_bytes);
   if (bytes > used) std::memset(memory.data() + used, 0, bytes - used);
   DEUT_RETURN_IF_ERROR(current.open.file->Write(flushed, memory.data(), bytes));
   files.counters().bytes_written.fetch_add(bytes, std::memory_order_relaxed);
@@ -128,12 +128,12 @@ void SegmentAppender::Core::Count(std::string_view payload) {
 Result<PageAddress> SegmentAppender::Core::AppendToOwnSegment(const PartHeader& header, std::string_view payload) {
   const uint64_t capacity = kSegmentHeaderBytes + RoundUpToIo(PartBytes(payload.size()));
   BatchSegment batch_segment;
-  DEUT_ASSIGN_OR_RETURN(batch_segment.open, files.NewSegment(kind, use));
+  DEUT_ASSIGN_OR_RETURN(batch_segment.open, files.NewSegmentOf(kind, use, capacity));
   full.push_back(batch_segment);
   const PageAddress address =
       PageAddress::Make(batch_segment.open.segment->number, kSegmentHeaderBytes, PartBytes(payload.size()));
   AlignedBuffer whole(capacity);
-  PutHeader(batch_segment.open, capacity, whole.data());
+  PutHeader(batch_segment.open, whole.data());
   EncodePart(header, address, payload, whole.data() + kSegmentHeaderBytes);
   DEUT_RETURN_IF_ERROR(batch_segment.open.file->Write(0, whole.data(), capacity));
   files.counters().bytes_written.fetch_add(capacity, std::memory_order_relaxed);
@@ -145,14 +145,12 @@ Result<PageAddress> SegmentAppender::Core::AppendToOwnSegment(const PartHeader& 
 Status SegmentAppender::Core::Publish() {
   // Adds live bytes first: before a reader can find the parts (written_bytes), and before the segment is closed. In
   // another order RemoveDeadSegments could find a closed segment that seems dead.
-  const auto publish = [](const BatchSegment& batch_segment) {
+  const auto publish = [this](const BatchSegment& batch_segment) {
     Segment& segment = *batch_segment.open.segment;
     DEUT_CHECK(!segment.closed.load());
     segment.live_bytes.fetch_add(batch_segment.live_bytes);
     DEUT_POINT("page_store.append.before_publish");
-    // A reader has measured its transfer against the number that stood here before.
-    DEUT_CHECK(segment.written_bytes.load() <= batch_segment.written_bytes);
-    segment.written_bytes.store(batch_segment.written_bytes);
+    files.SetWritten(batch_segment.open, batch_segment.written_bytes);
   };
   for (const BatchSegment& batch_segment : full) publish(batch_segment);
   if (current.open.segment != nullptr) {
@@ -207,13 +205,13 @@ Result<PageAddress> SegmentAppender::Append(const PartHeader& header, std::strin
     return DEUT_ERROR(kInvalidArgument, "a page part of ", payload.size(), " bytes; the limit is ", kMaxPayloadBytes);
   }
   const uint64_t bytes = PartBytesInUnits(payload.size());
-  if (kSegmentHeaderBytes + bytes > core.segment_bytes) {
+  if (kSegmentHeaderBytes + bytes > core.short_segment_bytes) {
     Result<PageAddress> address = core.AppendToOwnSegment(header, payload);
     if (!address.ok()) return core.Failed(address.status());
     core.Count(payload);
     return address;
   }
-  if (core.current.open.segment != nullptr && core.position() + bytes > core.segment_bytes) {
+  if (core.current.open.segment != nullptr && core.position() + bytes > core.current.open.capacity_bytes) {
     if (Status finished = core.FinishCurrent(); !finished.ok()) return core.Failed(std::move(finished));
   }
   if (core.current.open.segment == nullptr) {
@@ -239,7 +237,7 @@ Status SegmentAppender::Write() {
   if (core.batch_parts == 0) return Status::Ok();
   if (core.current.open.segment != nullptr) {
     if (Status flushed = core.Flush(/*all=*/true); !flushed.ok()) return core.Failed(std::move(flushed));
-    if (core.flushed == core.segment_bytes) {
+    if (core.flushed == core.current.open.capacity_bytes) {
       core.current.written_bytes = core.flushed;
       core.full.push_back(std::exchange(core.current, BatchSegment()));
     }

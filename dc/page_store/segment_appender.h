@@ -7,7 +7,7 @@
 // When Append or Write fails with RESOURCE_EXHAUSTED the whole batch is void. Its addresses are useless, and none of
 // its parts counts as live. Its bytes in files lie beyond the `written_bytes` of their segments. The appender goes on
 // with a new segment. After any other error the store is fatal.
-// A part too large for a segment of the usual size gets a segment of its own.
+// A part too large for a short segment (SegmentStoreOptions::segment_bytes) gets a segment of its own.
 // The destructor closes the current segment; a batch not written is void.
 //
 // Thread-safety: one thread at a time. Ownership: its store outlives it. Memory: the buffer, and a part too large for

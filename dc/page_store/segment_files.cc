@@ -24,6 +24,9 @@ bool DeadBefore(const Segment& segment, CheckpointNumber k) {
   return segment.closed.load() && segment.live_bytes.load() == 0 && segment.last_death_checkpoint.load() < k.value;
 }
 
+// Appenders that the data component has: two each of the page evictor, the checkpointer and the cleaner.
+constexpr uint64_t kAppenders = 6;
+
 }  // namespace
 
 SegmentFiles::SegmentFiles(Storage& storage, Runtime& runtime, std::string directory, DcId dc,
@@ -117,12 +120,15 @@ Status SegmentFiles::LoadNamedSegments(CheckpointNumber checkpoint, std::span<co
     DEUT_ASSIGN_OR_RETURN(checked[i], CheckedSegment(segments[i]));
     return check.on_checked();
   }));
+  uint64_t file_bytes = 0;
   for (std::shared_ptr<Segment>& segment : checked) {
+    file_bytes += segment->written_bytes.load();
     segment->closed.store(true);
     segment->last_death_checkpoint.store(checkpoint.value);
     segment->last_naming_checkpoint.store(checkpoint.value);
     table_.Add(std::move(segment));
   }
+  file_bytes_.store(file_bytes);
   std::vector<std::string> left_over;
   for (const std::string& name : names) {
     SegmentKind kind;
@@ -156,8 +162,57 @@ bool SegmentFiles::HasDeadSegment() const {
   return dead;
 }
 
+uint64_t SegmentFiles::SegmentBytesFor(uint64_t file_bytes) const {
+  uint64_t bytes = options_.segment_bytes;
+  while (bytes <= options_.max_segment_bytes / 2 && file_bytes / options_.segments_before_growth >= 2 * bytes)
+    bytes *= 2;
+  return bytes;
+}
+
+uint64_t SegmentFiles::reserved_bytes() const {
+  const uint64_t reserved = reserve_.bytes();
+  if (reserved == 0) return 0;
+  // An update that is accepted now must find its room (X7), although the appenders begin longer segments meanwhile: also
+  // those of a store that has grown by a quarter.
+  const uint64_t file_bytes = file_bytes_.load(std::memory_order_relaxed);
+  const uint64_t longer = SegmentBytesFor(file_bytes + file_bytes / 4) - options_.segment_bytes;
+  return reserved + std::max(reserve_.promised_bytes(), kAppenders * longer);
+}
+
+void SegmentFiles::SetPromise(Segment& segment, uint64_t bytes) {
+  if (bytes > segment.promised_bytes) reserve_.Promise(bytes - segment.promised_bytes);
+  if (bytes < segment.promised_bytes) reserve_.EndPromise(segment.promised_bytes - bytes);
+  segment.promised_bytes = bytes;
+}
+
+void SegmentFiles::SetWritten(const OpenSegment& open, uint64_t written_bytes) {
+  Segment& segment = *open.segment;
+  // A reader has measured its transfer against the number that stood here before.
+  const uint64_t before = segment.written_bytes.load();
+  DEUT_CHECK(before <= written_bytes && written_bytes <= open.capacity_bytes);
+  segment.written_bytes.store(written_bytes);
+  file_bytes_.fetch_add(written_bytes - before, std::memory_order_relaxed);
+  if (segment.promised_bytes == 0) return;
+  const uint64_t room = open.capacity_bytes - written_bytes;
+  SetPromise(segment, std::min(segment.promised_bytes, room - std::min(room, options_.segment_bytes)));
+}
+
 Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
+  const uint64_t bytes = next_segment_bytes();
+  if (bytes > options_.segment_bytes && reserve_.HasRoomForLong(bytes)) {
+    DEUT_ASSIGN_OR_RETURN(OpenSegment open, MakeSegment(kind, bytes));
+    SetPromise(*open.segment, bytes - options_.segment_bytes);
+    return open;
+  }
+  return NewSegmentOf(kind, use, options_.segment_bytes);
+}
+
+Result<OpenSegment> SegmentFiles::NewSegmentOf(SegmentKind kind, SpaceUse use, uint64_t bytes) {
   DEUT_RETURN_IF_ERROR(reserve_.Check(use, [this] { return HasDeadSegment(); }));
+  return MakeSegment(kind, bytes);
+}
+
+Result<OpenSegment> SegmentFiles::MakeSegment(SegmentKind kind, uint64_t capacity_bytes) {
   DEUT_IN_FLIGHT("dc.segment_open");
   uint64_t number;
   {
@@ -175,7 +230,9 @@ Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
     left_over_.push_back(path);  // the file may exist all the same
     return file.status();
   }
-  OpenSegment open{.segment = std::make_shared<Segment>(kind, number, path, 0), .file = std::move(*file)};
+  OpenSegment open{.segment = std::make_shared<Segment>(kind, number, path, 0),
+                   .file = std::move(*file),
+                   .capacity_bytes = capacity_bytes};
   names_made_.fetch_add(1);
   table_.Add(open.segment);
   const bool is_new = writable_.emplace(number, open).second;
@@ -189,6 +246,7 @@ Status SegmentFiles::CloseSegment(const OpenSegment& open) {
   Segment& segment = *open.segment;
   const bool was_closed = segment.closed.exchange(true);
   DEUT_CHECK(!was_closed);  // its appender may have removed it already
+  SetPromise(segment, 0);
   if (segment.written_bytes.load() == 0) {
     DEUT_CHECK(segment.live_bytes.load() == 0);
     {
@@ -319,6 +377,7 @@ Result<size_t> SegmentFiles::RemoveDeadSegments(CheckpointNumber oldest_kept) {
     }
     // Only an appender and a recovery add live bytes, both before the segment is closed.
     DEUT_CHECK(segment->live_bytes.load() == 0);
+    file_bytes_.fetch_sub(segment->written_bytes.load(), std::memory_order_relaxed);
     open_files_.Close(*segment);
     ++count;
   }

@@ -39,10 +39,13 @@
 
 namespace deut::dc {
 
+// As in SegmentStoreOptions.
 struct SegmentFilesOptions {
   size_t max_open_files = 0;
   size_t max_unsynced_segments = 0;
   uint64_t segment_bytes = 0;
+  uint64_t max_segment_bytes = 0;
+  uint64_t segments_before_growth = 0;
   uint64_t reserve_bytes = 0;
 };
 
@@ -58,6 +61,7 @@ struct StoreCounters {
 struct OpenSegment {
   std::shared_ptr<Segment> segment;
   std::shared_ptr<File> file;
+  uint64_t capacity_bytes = 0;  // the file does not become longer
 };
 
 class SegmentFiles {
@@ -75,13 +79,20 @@ class SegmentFiles {
   Status CheckLeftOverFiles();
 
   // --- Writing.
-  // Makes a new, empty file under the next number. After an error there is no such file, or it is left over.
-  // RESOURCE_EXHAUSTED also if the free space is reserved for other uses.
+  // Makes a new, empty file under the next number, of the size for the present store. After an error there is no such
+  // file, or it is left over. RESOURCE_EXHAUSTED also if the free space is reserved for other uses.
   Result<OpenSegment> NewSegment(SegmentKind kind, SpaceUse use);
+  // The same with a given size.
+  Result<OpenSegment> NewSegmentOf(SegmentKind kind, SpaceUse use, uint64_t bytes);
+  // Stores the readable bytes of a segment. REQUIRES: their live bytes are added, and the bytes are in the file; the
+  // caller is the segment's appender.
+  void SetWritten(const OpenSegment& open, uint64_t written_bytes);
   // Called when no appender uses the segment any more. A segment without written bytes is removed.
   Status CloseSegment(const OpenSegment& open);
   Result<std::vector<SegmentExtent>> SyncAll(CheckpointNumber checkpoint);
   uint64_t next_segment() const;
+  // The size of the next segment of the present store, if the disk has room for it.
+  uint64_t next_segment_bytes() const { return SegmentBytesFor(file_bytes_.load(std::memory_order_relaxed)); }
   size_t left_over_files() const;
 
   // As FatalError::Set.
@@ -95,6 +106,8 @@ class SegmentFiles {
   Result<size_t> RemoveDeadSegments(CheckpointNumber oldest_kept);
 
   DiskReserve& reserve() { return reserve_; }
+  // Free bytes of the disk that ordinary segments may not take, now or once the appenders have begun their next ones.
+  uint64_t reserved_bytes() const;
   const SegmentTable& table() const { return table_; }
   OpenFiles& open_files() { return open_files_; }
   StoreCounters& counters() { return counters_; }
@@ -102,6 +115,11 @@ class SegmentFiles {
 
  private:
   std::string PathOf(SegmentKind kind, uint64_t number) const;
+  // The size of a new segment in a store of `file_bytes`.
+  uint64_t SegmentBytesFor(uint64_t file_bytes) const;
+  Result<OpenSegment> MakeSegment(SegmentKind kind, uint64_t capacity_bytes);
+  // Sets the room that the segment may still fill, as promised to its appender.
+  void SetPromise(Segment& segment, uint64_t bytes);
   Result<std::shared_ptr<Segment>> CheckedSegment(const SegmentExtent& extent);
   // True if a segment that no checkpoint names may be removed: its header is this DC's, or was not written.
   // VERSION_MISMATCH or CORRUPTION: it is of another version, or of another DC, so this program may not clean up this
@@ -128,6 +146,7 @@ class SegmentFiles {
 
   CheckpointNumber opened_;              // set at the start
   std::atomic<uint64_t> checkpoint_{0};  // number of the newest checkpoint begun
+  std::atomic<uint64_t> file_bytes_{0};  // written bytes of all segments of the table
   std::atomic<uint64_t> names_made_{0};
   std::atomic<uint64_t> names_synced_{0};
   FatalError fatal_;

@@ -21,6 +21,8 @@ struct SegmentStore::Core {
               {.max_open_files = options.max_open_files,
                .max_unsynced_segments = options.max_unsynced_segments,
                .segment_bytes = options.segment_bytes,
+               .max_segment_bytes = options.max_segment_bytes,
+               .segments_before_growth = std::max<uint64_t>(options.segments_before_growth, 1),
                .reserve_bytes = options.reserve_bytes}) {}
 
   const SegmentStoreOptions options;
@@ -37,6 +39,10 @@ Status CheckOptions(const SegmentStoreOptions& options) {
       options.segment_bytes > PageAddress::kMaxOffset) {
     return DEUT_ERROR(kInvalidArgument, "segments of ", options.segment_bytes, " bytes; a multiple of ", kIoAlignment,
                       " from ", 2 * kIoAlignment, " to ", PageAddress::kMaxOffset, " is right");
+  }
+  if (options.max_segment_bytes > PageAddress::kMaxOffset) {
+    return DEUT_ERROR(kInvalidArgument, "segments of up to ", options.max_segment_bytes, " bytes; at most ",
+                      PageAddress::kMaxOffset, " are possible");
   }
   return Status::Ok();
 }
@@ -228,9 +234,10 @@ StoreTotals SegmentStore::totals() const {
 }
 
 uint64_t SegmentStore::segment_bytes() const { return core_->options.segment_bytes; }
+uint64_t SegmentStore::next_segment_bytes() const { return core_->files.next_segment_bytes(); }
 
 void SegmentStore::ReserveForCheckpoint(uint64_t bytes) { core_->files.reserve().ReserveForCheckpoint(bytes); }
-uint64_t SegmentStore::reserve_bytes() const { return core_->files.reserve().bytes(); }
+uint64_t SegmentStore::reserve_bytes() const { return core_->files.reserved_bytes(); }
 
 bool SegmentStore::IsShortOfSpace() const { return core_->files.reserve().IsShort(); }
 

@@ -51,7 +51,13 @@
 namespace deut::dc {
 
 struct SegmentStoreOptions {
-  uint64_t segment_bytes = 4 << 20;      // at most 4 MiB; a multiple of kIoAlignment
+  // Size of a new segment of a small store: at most 1 GiB, a multiple of kIoAlignment. In a larger store the size is
+  // doubled as long as the store would fill `segments_before_growth` segments of the double size, up to
+  // max_segment_bytes. So a store that grows to 1 TiB gets at most 9,216 files, and not 262,144. A disk without room for
+  // a long segment gets short ones.
+  uint64_t segment_bytes = 4 << 20;
+  uint64_t max_segment_bytes = 1 << 30;  // at most 1 GiB; below segment_bytes: as segment_bytes
+  uint64_t segments_before_growth = 1024;
   size_t append_buffer_bytes = 1 << 20;  // size of each appender's buffer
   size_t max_open_files = 512;           // kept open for reading; beyond it, a file is opened for each read
   size_t max_unsynced_segments = 64;     // above it, the thread that closes a segment syncs it
@@ -140,13 +146,16 @@ class SegmentStore {
   void MarkDead(PageAddress address);
   std::vector<SegmentUsage> usage() const;  // ascending numbers
   StoreTotals totals() const;
-  // The size of a usual segment.
+  // The size of a short segment, as the options have it.
   uint64_t segment_bytes() const;
+  // The size of the next segment, if the disk has room for a long one.
+  uint64_t next_segment_bytes() const;
   // True if the disk has so little free space that ordinary writes are refused, or will be after a few more segments.
   bool IsShortOfSpace() const;
   // Reserves space for the next checkpoint's file, of about this size.
   void ReserveForCheckpoint(uint64_t bytes);
-  // The reserved part of the disk's free space (space_use.h).
+  // The reserved part of the disk's free space (space_use.h), and the room that segments which are being written, or
+  // will be next, may fill beyond the size of a short one.
   uint64_t reserve_bytes() const;
   // Approximate memory of the segment table. Cheap.
   uint64_t table_bytes() const;

@@ -157,8 +157,10 @@ class SegmentStoreConcurrencyTest : public ::testing::Test {
 
 TEST_F(SegmentStoreConcurrencyTest, EverythingAtOnce) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  SegmentStoreOptions options = SmallSegments();
+  options.segments_before_growth = 8;
   const std::unique_ptr<SegmentStore> store =
-      std::move(*SegmentStore::Create(*storage, RealRuntime(), kTestPages, kTestDc, SmallSegments()));
+      std::move(*SegmentStore::Create(*storage, RealRuntime(), kTestPages, kTestDc, options));
   {
     std::vector<std::unique_ptr<Thread>> threads;
     const auto start = [&](const char* name, auto body) { threads.push_back(RealRuntime().StartThread(name, body)); };

@@ -166,13 +166,17 @@ TEST_F(SegmentStoreTest, AnAddressThatIsNotOneIsRefused) {
 }
 
 TEST_F(SegmentStoreTest, OptionsThatCannotBeAreRefused) {
-  for (const uint64_t bytes : {uint64_t{0}, uint64_t{4096}, uint64_t{10'000}, uint64_t{8} << 20}) {
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{4096}, uint64_t{10'000}, (uint64_t{1} << 30) + 4096}) {
     SegmentStoreOptions options;
     options.segment_bytes = bytes;
     EXPECT_EQ(SegmentStore::Create(*fixture_.storage, RealRuntime(), "/other", kTestDc, options).status().code(),
               ErrorCode::kInvalidArgument)
         << bytes;
   }
+  SegmentStoreOptions options;
+  options.max_segment_bytes = uint64_t{2} << 30;
+  EXPECT_EQ(SegmentStore::Create(*fixture_.storage, RealRuntime(), "/other", kTestDc, options).status().code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST_F(SegmentStoreTest, ADeadSegmentGoesOnceNoKeptCheckpointCanNameIt) {
@@ -298,6 +302,120 @@ TEST_F(SegmentStoreTest, AnAppenderThatEndsLeavesNothingOfWhatItDidNotWrite) {
   EXPECT_EQ(FilesOnDisk(), 0u);
   EXPECT_EQ(store().totals().segments, 0u);
   EXPECT_EQ(store().totals().live_bytes, 0u);
+}
+
+// Segments of 16 KiB at first, of 64 KiB at last.
+SegmentStoreOptions GrowingSegments() {
+  SegmentStoreOptions options = SmallSegments();
+  options.segment_bytes = 16 << 10;
+  options.max_segment_bytes = 100 << 10;
+  options.segments_before_growth = 4;
+  return options;
+}
+
+class GrowingSegmentsTest : public SegmentStoreTest {
+ protected:
+  GrowingSegmentsTest() { Restart(GrowingSegments()); }
+
+  // Replaces the store by an empty one.
+  void Restart(const SegmentStoreOptions& options) {
+    fixture_.store.reset();
+    fixture_.store = std::move(*SegmentStore::Create(*fixture_.storage, RealRuntime(), kTestPages, kTestDc, options));
+  }
+  // Appends parts of 3,000 bytes, in batches of ten.
+  void AppendMany(SegmentAppender& appender, uint32_t count) {
+    for (uint32_t page = 1; page <= count; ++page) {
+      (void)Append(appender, page, 3000);
+      if (page % 10 == 0) ASSERT_TRUE(appender.Write().ok());
+    }
+    ASSERT_TRUE(appender.Write().ok());
+  }
+};
+
+TEST_F(GrowingSegmentsTest, NewSegmentsBecomeLongerAsTheStoreGrows) {
+  auto appender = NewAppender();
+  EXPECT_EQ(store().next_segment_bytes(), 16u << 10);
+  AppendMany(*appender, 400);
+  EXPECT_EQ(store().next_segment_bytes(), 64u << 10);
+  std::vector<SegmentUsage> usages = store().usage();
+  EXPECT_LT(usages.size(), 35u);
+  EXPECT_LE(usages.front().written_bytes, 16u << 10);
+  usages.pop_back();  // it is not full
+  EXPECT_GT(usages.back().written_bytes, 48u << 10);
+  for (const SegmentUsage& usage : usages) {
+    EXPECT_LE(usage.written_bytes, 64u << 10);
+    EXPECT_EQ(store().ForEachPart(usage.number, [](const PartView&) { return Status::Ok(); }).ToString(), "OK");
+  }
+  EXPECT_EQ(ReadAll(store()).ToString(), "OK");
+  // The next incarnation goes on with the size. When the store is small again, so are its segments.
+  store().BeginCheckpoint(CheckpointNumber(1));
+  const auto extents = *store().SyncAll(CheckpointNumber(1));
+  const uint64_t next = store().next_segment();
+  appender.reset();
+  fixture_.store = std::move(*SegmentStore::Open(*fixture_.storage, RealRuntime(), kTestPages, kTestDc,
+                                                 GrowingSegments(), CheckpointNumber(1), extents, next));
+  EXPECT_EQ(ReadAll(store()).ToString(), "OK");
+  EXPECT_EQ(store().next_segment_bytes(), 64u << 10);
+  store().BeginCheckpoint(CheckpointNumber(2));
+  store().BeginCheckpoint(CheckpointNumber(3));
+  EXPECT_EQ(*store().RemoveDeadSegments(CheckpointNumber(2)), extents.size());
+  EXPECT_EQ(store().next_segment_bytes(), 16u << 10);
+}
+
+TEST_F(GrowingSegmentsTest, WithAnUpperSizeOfZeroAllHaveTheSameSize) {
+  SegmentStoreOptions options = GrowingSegments();
+  options.max_segment_bytes = 0;
+  Restart(options);
+  auto appender = NewAppender();
+  AppendMany(*appender, 400);
+  EXPECT_EQ(store().next_segment_bytes(), 16u << 10);
+  for (const SegmentUsage& usage : store().usage()) EXPECT_LE(usage.written_bytes, 16u << 10);
+}
+
+TEST_F(GrowingSegmentsTest, X7TheRoomOfLongSegmentsIsReservedUntilTheyAreFullOrClosed) {
+  constexpr uint64_t kReserve = 1 << 20, kLonger = (64 - 16) << 10;
+  SegmentStoreOptions options = GrowingSegments();
+  options.reserve_bytes = kReserve;
+  Restart(options);
+  EXPECT_EQ(store().reserve_bytes(), kReserve);
+  auto appender = NewAppender();
+  AppendMany(*appender, 400);
+  // At least what six appenders will begin.
+  EXPECT_EQ(store().reserve_bytes(), kReserve + 6 * kLonger);
+  std::vector<std::unique_ptr<SegmentAppender>> appenders;
+  for (int i = 0; i < 9; ++i) {
+    appenders.push_back(NewAppender());
+    (void)Append(*appenders.back(), 1, 100);
+    ASSERT_TRUE(appenders.back()->Write().ok());
+  }
+  // Each has written two blocks. The first appender's segment counts with what is left of it.
+  const uint64_t nine = 9 * (kLonger - (8 << 10));
+  EXPECT_GE(store().reserve_bytes(), kReserve + nine);
+  EXPECT_LE(store().reserve_bytes(), kReserve + nine + kLonger);
+  appenders.clear();
+  appender.reset();
+  EXPECT_EQ(store().reserve_bytes(), kReserve + 6 * kLonger);
+}
+
+TEST_F(GrowingSegmentsTest, ADiskWithoutRoomForALongSegmentGetsShortOnes) {
+  constexpr uint64_t kReserve = 1 << 20;
+  SegmentStoreOptions options = GrowingSegments();
+  options.reserve_bytes = kReserve;
+  Restart(options);
+  auto appender = NewAppender();
+  AppendMany(*appender, 400);
+  appender.reset();
+  for (const bool room : {false, true}) {
+    fixture_.disk.SetFreeBytes(kReserve + (64 << 10) - (room ? 0 : 1));
+    const uint64_t number = store().next_segment();
+    auto next = NewAppender();
+    for (uint32_t page = 1; page <= 4; ++page) (void)Append(*next, page, 3000);
+    ASSERT_TRUE(next->Write().ok());
+    for (uint32_t page = 1; page <= 4; ++page) (void)Append(*next, page, 3000);
+    // A short segment holds its header and four parts.
+    EXPECT_EQ(store().next_segment() - number, room ? 1u : 2u);
+    ASSERT_TRUE(next->Write().ok());
+  }
 }
 
 class SegmentStoreOpenTest : public SegmentStoreTest {

@@ -26,8 +26,14 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
   flags->Add("dc_inner_page", &options->records.tree.inner_page_bytes, "bytes above which a page of the index is split",
              256u, 1u << 20);
   flags->AddBytes("dc_segment", &options->records.store.segment_bytes,
-                  "size of the data component's segment files, a multiple of 4 KiB; a file is removed as a whole",
-                  8 << 10, 4 << 20);
+                  "size of the data component's segment files while it has little data, a multiple of 4 KiB; a file is "
+                  "removed as a whole",
+                  8 << 10, 1 << 30);
+  flags->AddBytes(
+      "dc_max_segment", &options->records.store.max_segment_bytes,
+      "size up to which new segment files become longer as the data grows: one is about a thousandth of all "
+      "of them; 0 = all have the size of --dc_segment",
+      0, 1 << 30);
   flags->Add(
       "dc_apply_threads", &options->apply_threads,
       "threads that apply a large batch of the log together (after a start, and under many updates); 0 = one for "
