@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 #include "common/base/check.h"
 #include "common/io/storage.h"
 #include "common/observe/log.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
+#include "dc/cleaner/victim_queue.h"
 #include "dc/page_store/segment_format.h"
 
 namespace deut::dc {
@@ -31,10 +31,6 @@ bool IsWorthCleaningWhenShort(const SegmentUsage& usage) {
 // This many small segments of one kind become fewer, even if only a header and the rest of a block is dead in each,
 // and even if the copy begins another segment.
 constexpr size_t kMinSmallSegments = 3;
-
-bool Emptier(const SegmentUsage& a, const SegmentUsage& b) {
-  return a.live_bytes * b.written_bytes < b.live_bytes * a.written_bytes;
-}
 
 Status Ending() { return DEUT_ERROR(kCancelled, "the cleaner is ending"); }
 
@@ -79,54 +75,87 @@ Status SegmentCleaner::Clean() {
   DEUT_CHECK(!domain_.guard_held());
   const MutexLock lock(mutex_);
   const uint64_t next_segment = store_.next_segment();
-  while (const std::optional<Victim> victim = ChooseVictim(next_segment)) DEUT_RETURN_IF_ERROR(CleanOne(*victim));
+  Pass pass;
+  while (const std::optional<Victim> victim = ChooseVictim(next_segment, &pass)) {
+    DEUT_RETURN_IF_ERROR(CleanOne(*victim, &pass));
+  }
   return Status::Ok();
 }
 
-std::optional<SegmentCleaner::Victim> SegmentCleaner::ChooseVictim(uint64_t next_segment) {
+SegmentCleaner::Pass SegmentCleaner::LookAtAll(uint64_t next_segment) {
   const MonotonicTime now = runtime_.Now();
   absl::erase_if(retry_after_, [&](const auto& each) { return each.second <= now; });
-  uint64_t written = 0;
-  uint64_t live = 0;
-  uint64_t dead = 0;
-  std::vector<SegmentUsage> candidates;
-  for (const SegmentUsage& usage : store_.usage()) {
-    // A segment without live bytes is removed without cleaning.
-    if (usage.closed && usage.live_bytes == 0) dead += usage.written_bytes;
-    if (!usage.closed || usage.live_bytes == 0) continue;
-    written += usage.written_bytes;
-    live += usage.live_bytes;
-    if (usage.number < next_segment && !retry_after_.contains(usage.number)) candidates.push_back(usage);
-  }
-  const auto is_small = [&](const SegmentUsage& usage) { return usage.written_bytes <= segment_bytes_ / 2; };
-  const auto enough_small = [&](SegmentKind kind) {
-    return std::ranges::count_if(candidates, [&](const SegmentUsage& usage) {
-             return usage.kind == kind && is_small(usage);
-           }) >= static_cast<std::ptrdiff_t>(kMinSmallSegments);
-  };
-  const bool bases = enough_small(SegmentKind::kBase), deltas = enough_small(SegmentKind::kDelta);
-  SegmentUsage emptiest, emptiest_when_short;
+  Pass pass;
+  // The emptiest segments that are worth cleaning when the disk is short of space: large ones, and small ones by kind.
+  SegmentUsage best_when_short, best_small_base, best_small_delta;
+  size_t small_bases = 0, small_deltas = 0;
   const auto take = [](const SegmentUsage& usage, SegmentUsage* best) {
-    if (best->number == 0 || Emptier(usage, *best)) *best = usage;
+    if (best->number == 0 || IsBetterVictim(usage, *best)) *best = usage;
   };
-  for (const SegmentUsage& usage : candidates) {
-    const bool as_small = is_small(usage) && (usage.kind == SegmentKind::kBase ? bases : deltas);
-    if (IsWorthCleaning(usage)) take(usage, &emptiest);
-    if (as_small || IsWorthCleaningWhenShort(usage)) take(usage, &emptiest_when_short);
-  }
-  const uint64_t slack = slack_bytes();
-  const bool wanted = emptiest.number != 0 && written > live + live / 2 + slack;
-  const bool is_short = dead < slack && store_.IsShortOfSpace();
-  const bool when_short = is_short && emptiest_when_short.number != 0;
-  if (!wanted && !when_short) return std::nullopt;
-  const SegmentUsage& chosen = when_short ? emptiest_when_short : emptiest;
-  return Victim{.number = chosen.number,
-                .written_bytes = chosen.written_bytes,
-                .live_bytes = chosen.live_bytes,
-                .urgent = is_short || written > 2 * live + 2 * slack};
+  store_.ForEachUsage([&](const SegmentUsage& usage) DEUT_REQUIRES(mutex_) {
+    if (!usage.closed) return;
+    // A segment without live bytes is removed without cleaning.
+    if (usage.live_bytes == 0) {
+      pass.dead += usage.written_bytes;
+      return;
+    }
+    pass.written += usage.written_bytes;
+    pass.live += usage.live_bytes;
+    if (usage.number >= next_segment || retry_after_.contains(usage.number)) return;
+    if (IsWorthCleaning(usage)) pass.victims.Add(usage);
+    if (IsWorthCleaningWhenShort(usage)) take(usage, &best_when_short);
+    if (usage.written_bytes > segment_bytes_ / 2) return;
+    const bool base = usage.kind == SegmentKind::kBase;
+    ++(base ? small_bases : small_deltas);
+    take(usage, base ? &best_small_base : &best_small_delta);
+  });
+  if (small_bases >= kMinSmallSegments) take(best_small_base, &best_when_short);
+  if (small_deltas >= kMinSmallSegments) take(best_small_delta, &best_when_short);
+  pass.best_when_short = best_when_short;
+  return pass;
 }
 
-Status SegmentCleaner::CleanOne(const Victim& victim) {
+bool SegmentCleaner::IsShort(const Pass& pass) const { return pass.dead < slack_bytes() && store_.IsShortOfSpace(); }
+
+SegmentCleaner::Victim SegmentCleaner::VictimOf(const Pass& pass, const SegmentUsage& usage, bool is_short) const {
+  return {.number = usage.number,
+          .written_bytes = usage.written_bytes,
+          .live_bytes = usage.live_bytes,
+          .urgent = is_short || pass.written > 2 * pass.live + 2 * slack_bytes()};
+}
+
+std::optional<SegmentCleaner::Victim> SegmentCleaner::NextVictimOf(Pass* pass) {
+  while (pass->written > pass->live + pass->live / 2 + slack_bytes()) {
+    const std::optional<SegmentUsage> seen = pass->victims.Pop();
+    if (!seen.has_value()) return std::nullopt;
+    // Its parts may have died since the pass.
+    const std::optional<SegmentUsage> usage = store_.UsageOf(seen->number);
+    const uint64_t live = usage.has_value() ? usage->live_bytes : 0;
+    DEUT_CHECK(live <= seen->live_bytes);
+    pass->live -= seen->live_bytes - live;
+    if (live != 0) return VictimOf(*pass, *usage, /*is_short=*/false);
+    pass->written -= seen->written_bytes;
+    pass->dead += seen->written_bytes;
+  }
+  return std::nullopt;
+}
+
+std::optional<SegmentCleaner::Victim> SegmentCleaner::ChooseVictim(uint64_t next_segment, Pass* pass) {
+  // When the disk is short of space, every choice has a pass of its own: which segments are worth cleaning then depends
+  // on all of them.
+  if (!IsShort(*pass)) {
+    if (std::optional<Victim> victim = NextVictimOf(pass)) return victim;
+  }
+  // The earlier pass has no victim left, or none is needed by its sums. Only a new one may end the cleaning.
+  *pass = LookAtAll(next_segment);
+  const bool is_short = IsShort(*pass);
+  if (is_short && pass->best_when_short.number != 0) return VictimOf(*pass, pass->best_when_short, is_short);
+  std::optional<Victim> victim = NextVictimOf(pass);
+  if (victim.has_value()) victim->urgent = victim->urgent || is_short;
+  return victim;
+}
+
+Status SegmentCleaner::CleanOne(const Victim& victim, Pass* pass) {
   DEUT_IN_FLIGHT("dc.cleaning");
   DEUT_CHECK(victim.number != 0 && victim.live_bytes > 0);
   if (rewriter_ == nullptr) {
@@ -147,16 +176,18 @@ Status SegmentCleaner::CleanOne(const Victim& victim) {
     retry_after_[victim.number] = MonotonicTime::max();
     return Status::Ok();
   }
-  uint64_t left = 0;
-  for (const SegmentUsage& usage : store_.usage()) {
-    if (usage.number == victim.number) left = usage.live_bytes;
-  }
+  const std::optional<SegmentUsage> now = store_.UsageOf(victim.number);
+  const uint64_t left = now.has_value() ? now->live_bytes : 0;
   // A victim is closed, so nothing is appended to it, and its parts can only die.
   DEUT_CHECK(left <= victim.live_bytes);
   if (left == 0) {
     segments_.fetch_add(1, std::memory_order_relaxed);
     freed_.fetch_add(victim.written_bytes - std::min(victim.live_bytes, victim.written_bytes),
                      std::memory_order_relaxed);
+    // The copies count as live bytes of another segment, also while that is not closed. So the sums ask for no more
+    // cleaning than a new pass would, apart from segments that other appenders have closed meanwhile.
+    pass->written -= victim.written_bytes - std::min(victim.live_bytes, victim.written_bytes);
+    pass->dead += victim.written_bytes;
   } else if (left == victim.live_bytes) {
     retry_after_[victim.number] = runtime_.Now() + kRetryAfter;
   }

@@ -15,6 +15,8 @@
 // Short of space (SegmentStore::IsShortOfSpace), unless the next checkpoints free enough: every segment with at least
 // a tenth dead is worth cleaning if its copy is smaller, whatever the copy costs. So are several small segments that
 // become fewer.
+// Cost of a choice: one pass over all segments finds up to 64 victims, and the sums. Later choices look at their victim
+// alone. Only a new pass ends the cleaning.
 // How: page_rewrite.h. A segment is read from front to back, one megabyte at a time, and its live parts are copied.
 // When it has no live bytes, it is removed after two more checkpoints (segment_store.h). CheckpointDriver takes these
 // even if nothing else changes.
@@ -41,6 +43,7 @@
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/bwtree/page_rewrite.h"
+#include "dc/cleaner/victim_queue.h"
 #include "dc/page_store/segment_store.h"
 
 namespace deut::dc {
@@ -87,9 +90,24 @@ class SegmentCleaner {
   };
 
   void Run();
-  // Chooses among segments below `next_segment`, which existed when cleaning began, so that cleaning ends.
-  std::optional<Victim> ChooseVictim(uint64_t next_segment) DEUT_REQUIRES(mutex_);
-  Status CleanOne(const Victim& victim) DEUT_REQUIRES(mutex_);
+  // The result of a pass over all segments. Later choices correct the sums by what they learn.
+  struct Pass {
+    uint64_t written = 0;  // bytes of all closed, partly live segments
+    uint64_t live = 0;     // their live bytes
+    uint64_t dead = 0;     // bytes of closed segments without live bytes
+    VictimQueue victims;
+    SegmentUsage best_when_short;  // number 0: there is none
+  };
+
+  // Looks at all segments. Victims are below `next_segment`: they existed when cleaning began, so cleaning ends.
+  Pass LookAtAll(uint64_t next_segment) DEUT_REQUIRES(mutex_);
+  // True if the disk is short of space, and the next checkpoints will not free enough.
+  bool IsShort(const Pass& pass) const;
+  Victim VictimOf(const Pass& pass, const SegmentUsage& usage, bool is_short) const;
+  // Takes the next victim of a pass while its sums say that one is needed.
+  std::optional<Victim> NextVictimOf(Pass* pass) DEUT_REQUIRES(mutex_);
+  std::optional<Victim> ChooseVictim(uint64_t next_segment, Pass* pass) DEUT_REQUIRES(mutex_);
+  Status CleanOne(const Victim& victim, Pass* pass) DEUT_REQUIRES(mutex_);
   Status CopyLive(const Victim& victim) DEUT_REQUIRES(mutex_);
   // Bytes that may be dead in addition to half of the live ones.
   uint64_t slack_bytes() const { return options_.slack_segments * store_.next_segment_bytes(); }

@@ -360,12 +360,17 @@ Result<size_t> SegmentFiles::RemoveDeadSegments(CheckpointNumber oldest_kept) {
   if (checkpoint_.load() == opened_.value) return size_t{0};  // no checkpoint was begun by this incarnation
   const CheckpointNumber oldest =
       DEUT_OMITTED("S2.segments_of_two_generations") ? CheckpointNumber(UINT64_MAX) : oldest_kept;
+  std::vector<std::shared_ptr<Segment>> removable;
+  table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
+    // A segment that a checkpoint names without needing it is kept as long as that checkpoint, so that a start finds
+    // every named segment. What is true of a segment here stays true: only SyncAll changes the last naming checkpoint,
+    // and it is not called meanwhile.
+    if (!DeadBefore(*segment, oldest) || segment->last_naming_checkpoint.load() >= oldest.value) return;
+    removable.push_back(segment);
+  });
   size_t count = 0;
   Status first_error;
-  for (const std::shared_ptr<Segment>& segment : table_.Snapshot()) {
-    // A segment that a checkpoint names without needing it is kept as long as that checkpoint, so that a start finds
-    // every named segment.
-    if (!DeadBefore(*segment, oldest) || segment->last_naming_checkpoint.load() >= oldest.value) continue;
+  for (const std::shared_ptr<Segment>& segment : removable) {
     if (Status removed = RemoveFile(segment->path); !removed.ok()) {
       if (first_error.ok()) first_error = std::move(removed);
       continue;

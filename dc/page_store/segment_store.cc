@@ -63,6 +63,16 @@ Result<Transfer> TransferFor(const Segment& segment, PageAddress address) {
                   .end = std::min(RoundUpToIo(address.offset() + address.length_bound()), written)};
 }
 
+SegmentUsage UsageOfSegment(const Segment& segment) {
+  // `closed` is loaded first: the other two are final, or fall, once it is true.
+  const bool closed = segment.closed.load();
+  return {.number = segment.number,
+          .kind = segment.kind,
+          .written_bytes = segment.written_bytes.load(),
+          .live_bytes = segment.live_bytes.load(),
+          .closed = closed};
+}
+
 }  // namespace
 
 SegmentStore::SegmentStore(std::unique_ptr<Core> core) : core_(std::move(core)) {}
@@ -190,16 +200,21 @@ void SegmentStore::MarkDead(PageAddress address) {
   DEUT_CHECK(found);
 }
 
+void SegmentStore::ForEachUsage(absl::FunctionRef<void(const SegmentUsage&)> callback) const {
+  core_->files.table().ForEach([&](const std::shared_ptr<Segment>& segment) { callback(UsageOfSegment(*segment)); });
+}
+
+std::optional<SegmentUsage> SegmentStore::UsageOf(uint64_t segment_number) const {
+  std::optional<SegmentUsage> usage;
+  core_->files.table().With(segment_number, [&](Segment& segment) { usage = UsageOfSegment(segment); });
+  return usage;
+}
+
 std::vector<SegmentUsage> SegmentStore::usage() const {
   std::vector<SegmentUsage> usages;
-  core_->files.table().ForEach([&](const std::shared_ptr<Segment>& segment) {
-    const bool closed = segment->closed.load();
-    DEUT_DCHECK(usages.empty() || usages.back().number < segment->number);
-    usages.push_back({.number = segment->number,
-                      .kind = segment->kind,
-                      .written_bytes = segment->written_bytes.load(),
-                      .live_bytes = segment->live_bytes.load(),
-                      .closed = closed});
+  ForEachUsage([&](const SegmentUsage& usage) {
+    DEUT_DCHECK(usages.empty() || usages.back().number < usage.number);
+    usages.push_back(usage);
   });
   return usages;
 }

@@ -31,10 +31,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
@@ -145,6 +147,10 @@ class SegmentStore {
   // live.
   void MarkDead(PageAddress address);
   std::vector<SegmentUsage> usage() const;  // ascending numbers
+  // The same without a copy of all: calls `callback` for each segment, under a reclamation guard.
+  void ForEachUsage(absl::FunctionRef<void(const SegmentUsage&)> callback) const;
+  // The usage of one segment; no value if it is not there (any more).
+  std::optional<SegmentUsage> UsageOf(uint64_t segment) const;
   StoreTotals totals() const;
   // The size of a short segment, as the options have it.
   uint64_t segment_bytes() const;

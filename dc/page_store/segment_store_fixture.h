@@ -64,12 +64,7 @@ class SegmentStoreTest : public ::testing::Test {
     return Status::Ok();
   }
 
-  SegmentUsage UsageOf(uint64_t segment) {
-    for (const SegmentUsage& usage : store().usage()) {
-      if (usage.number == segment) return usage;
-    }
-    return {};
-  }
+  SegmentUsage UsageOf(uint64_t segment) { return store().UsageOf(segment).value_or(SegmentUsage()); }
 
   size_t FilesOnDisk() {
     const auto names = fixture_.storage->List(kTestPages);
