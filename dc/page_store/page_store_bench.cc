@@ -1,7 +1,8 @@
 // The costs of the store and its checkpoints on the machine's disk: appends, syncs, random reads, a checkpoint of
-// many pages. The folder is DEUT_BENCH_DIR, or a temporary one.
+// many pages; and the costs that grow with the number of segments, with sparse files. The folder is DEUT_BENCH_DIR, or a temporary one.
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
 #include "dc/page_store/checkpoint_set.h"
+#include "dc/page_store/segment_format.h"
 #include "dc/page_store/segment_store.h"
 
 namespace deut::dc {
@@ -111,6 +113,74 @@ void BM_Checkpoint(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(BM_Checkpoint)->Arg(1'000'000)->UseRealTime();
+
+// A store of `count` sparse segments of `bytes` bytes each, as a checkpoint names them.
+struct LargeStore {
+  LargeStore(uint64_t count, uint64_t bytes) {
+    bench.store.reset();
+    std::string header(kSegmentHeaderBytes, '\0');
+    for (uint64_t number = 1; number <= count; ++number) {
+      EncodeSegmentHeader({.kind = SegmentKind::kBase, .number = number, .dc = kDc, .capacity_bytes = bytes},
+                          header.data());
+      const auto file = bench.storage->Open(bench.path + "/" + SegmentName(SegmentKind::kBase, number),
+                                            {.create = true, .exclusive = true, .writable = true});
+      DEUT_CHECK(file.ok() && (*file)->Write(0, header.data(), header.size()).ok());
+      DEUT_CHECK((*file)->Truncate(bytes).ok());
+      extents.push_back({.number = number, .kind = SegmentKind::kBase, .written_bytes = bytes});
+    }
+  }
+  void Open() {
+    bench.store.reset();
+    bench.store = std::move(*SegmentStore::Open(*bench.storage, RealRuntime(), bench.path, kDc, {}, CheckpointNumber(1),
+                                                extents, extents.size() + 1));
+  }
+
+  Bench bench;
+  std::vector<SegmentExtent> extents;
+};
+
+// One terabyte in files of 4 MiB, as before segments became longer; one in those of a store that has grown to it; 64.
+void LargeStores(benchmark::internal::Benchmark* benchmark) {
+  benchmark->Args({262'144, 4 << 20})->Args({9'216, 128 << 20})->Args({73'728, 1 << 30})->UseRealTime();
+  benchmark->Unit(benchmark::kMillisecond);
+}
+
+// Opens the store: looks at each segment's header and length.
+void BM_OpenLarge(benchmark::State& state) {
+  LargeStore large(static_cast<uint64_t>(state.range(0)), static_cast<uint64_t>(state.range(1)));
+  for (auto _ : state) large.Open();
+}
+BENCHMARK(BM_OpenLarge)->Apply(LargeStores);
+
+// Marks a million parts live, as a start does for each part that the checkpoint names.
+void BM_MarkLiveLarge(benchmark::State& state) {
+  LargeStore large(static_cast<uint64_t>(state.range(0)), static_cast<uint64_t>(state.range(1)));
+  large.Open();
+  Random random(1);
+  std::vector<PageAddress> addresses;
+  const uint64_t units = (static_cast<uint64_t>(state.range(1)) - kSegmentHeaderBytes) / PageAddress::kUnitBytes;
+  for (int i = 0; i < 1'000'000; ++i) {
+    addresses.push_back(PageAddress::Make(1 + random.Below(large.extents.size()),
+                                          kSegmentHeaderBytes + random.Below(units) * PageAddress::kUnitBytes, 16'000));
+  }
+  for (auto _ : state) {
+    for (const PageAddress address : addresses) DEUT_CHECK(large.bench.store->MarkLive(address).ok());
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(addresses.size()));
+}
+BENCHMARK(BM_MarkLiveLarge)->Apply(LargeStores);
+
+// Looks at the usage of all segments, as the cleaner does for up to 64 choices.
+void BM_PassOverLarge(benchmark::State& state) {
+  LargeStore large(static_cast<uint64_t>(state.range(0)), static_cast<uint64_t>(state.range(1)));
+  large.Open();
+  uint64_t written = 0;
+  for (auto _ : state) {
+    large.bench.store->ForEachUsage([&](const SegmentUsage& usage) { written += usage.written_bytes; });
+  }
+  benchmark::DoNotOptimize(written);
+}
+BENCHMARK(BM_PassOverLarge)->Apply(LargeStores);
 
 }  // namespace
 }  // namespace deut::dc
