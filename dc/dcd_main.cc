@@ -21,6 +21,8 @@ namespace {
 
 // The minimum number of files that the page store keeps open for reading.
 constexpr uint64_t kMinOpenFiles = 32;
+// The maximum: all segments of a store that has grown to 1 TiB. A read of a segment that is not open opens its file.
+constexpr uint64_t kMaxOpenFiles = 10'240;
 
 DaemonOptions Defaults() {
   DaemonOptions options;
@@ -28,7 +30,8 @@ DaemonOptions Defaults() {
   options.data_dir = "dc-data";
   const SegmentStoreOptions store;
   options.descriptors.min_files = store.max_unsynced_segments + kMinOpenFiles;
-  options.descriptors.max_files = store.max_unsynced_segments + store.max_open_files;
+  options.descriptors.files_before_connections = store.max_unsynced_segments + store.max_open_files;
+  options.descriptors.max_files = store.max_unsynced_segments + kMaxOpenFiles;
   options.tls.roles = {Role::kTc, Role::kAdmin};
   options.tls.files.allow_flag = "";  // dcd opens no connections
   options.streams_keep_rights = true;

@@ -49,7 +49,8 @@ Result<DescriptorBudget> PlanDescriptors(uint64_t limit, const DescriptorNeeds& 
   DescriptorBudget budget{.limit = limit, .connections = connections, .files = 0};
   if (connections == 0) {
     // Files get a quarter of the limit first, because even a small process must be able to read its data.
-    const uint64_t files = std::clamp(limit / 4, needs.min_files, needs.max_files);
+    const uint64_t most = std::max(needs.min_files, std::min(needs.max_files, needs.files_before_connections));
+    const uint64_t files = std::clamp(limit / 4, needs.min_files, most);
     const uint64_t taken = needs.reserve + files;
     const uint64_t fit = limit > taken ? (limit - taken) / needs.per_connection : 0;
     budget.connections = std::clamp(fit, kMinConnections, std::max(default_max, kMinConnections));

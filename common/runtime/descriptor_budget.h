@@ -17,6 +17,8 @@ struct DescriptorNeeds {
       128;  // all other descriptors: queues, epoll sets, links to other daemons, one connection attempt beyond the limit
   uint64_t min_files = 64;
   uint64_t max_files = 64;  // upper bound of the files that are of use
+  // Upper bound of the files that are planned before the connections. More files get what the connections leave.
+  uint64_t files_before_connections = UINT64_MAX;
   uint64_t per_connection = 2;
 };
 

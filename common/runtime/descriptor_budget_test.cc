@@ -48,6 +48,21 @@ TEST(DescriptorBudgetTest, EveryPlanFitsItsLimit) {
   EXPECT_EQ(PlanDescriptors(524'288, kNeeds, 400, 300)->connections, 400u) << "the operator's choice counts";
 }
 
+TEST(DescriptorBudgetTest, FilesBeyondTheUsualOnesGetWhatConnectionsLeave) {
+  DescriptorNeeds needs = kNeeds;
+  needs.max_files = 10'000;
+  needs.files_before_connections = 500;
+  for (const uint64_t limit : {1024u, 4096u, 20'000u, 524'288u}) {
+    EXPECT_EQ(PlanDescriptors(limit, needs, 0, kDefaultMax)->connections,
+              PlanDescriptors(limit, kNeeds, 0, kDefaultMax)->connections)
+        << limit;
+  }
+  EXPECT_LE(PlanDescriptors(20'000, needs, 0, kDefaultMax)->files, 501u);
+  EXPECT_EQ(PlanDescriptors(40'000, needs, 0, kDefaultMax)->files, 40'000u - 100 - 2 * kDefaultMax);
+  EXPECT_EQ(PlanDescriptors(524'288, needs, 0, kDefaultMax)->files, 10'000u);
+  EXPECT_EQ(PlanDescriptors(4096, needs, 40, kDefaultMax)->files, 4096u - 100 - 80);
+}
+
 TEST(DescriptorBudgetTest, ARefusalSaysWhatIsNeededAndWhatToChange) {
   EXPECT_EQ(
       PlanDescriptors(1024, kNeeds, 4000, kDefaultMax).status().message(),
