@@ -124,4 +124,9 @@ std::string UseHugePages(char** argv, const HugePagesSystem& system) {
   return Concat("the program cannot be executed anew: ", std::generic_category().message(error));
 }
 
+bool HugePagesWanted() {
+  if (const std::string_view mode = JemallocHugePages(); !mode.empty()) return mode == "always";
+  return Environment(kGlibc.variable).find(kGlibc.text) != std::string_view::npos;
+}
+
 }  // namespace deut

@@ -39,6 +39,10 @@ int Child(char** argv) {
   const char* const tunables = std::getenv(Variable());
   std::printf("begun %d %s %s\n", getpid(), tunables == nullptr ? "-" : tunables, argv[3]);
   std::fflush(stdout);
+  if (std::string_view(argv[3]) == "asked") {
+    std::printf("wanted: %d\n", HugePagesWanted() ? 1 : 0);
+    return 0;
+  }
   if (std::string_view(argv[3]) == "marked") setenv("DEUT_HUGE_PAGES", std::to_string(getpid()).c_str(), 1);
   const std::string why = UseHugePages(argv, HugePagesSystem{.switches = argv[2]});
   std::printf("goes on: %s.\n", why.c_str());
@@ -92,6 +96,12 @@ TEST_F(HugePagesTest, TheProgramIsExecutedOnceMoreInTheSameProcess) {
     return;
   }
   EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), Begun(id_, Wanted(), "word"), "goes on: ."}));
+}
+
+TEST_F(HugePagesTest, TheyAreWantedIfTheHeapAsksForThem) {
+  EXPECT_EQ(Run(Wanted(), "asked", &id_).back(), "wanted: 1");
+  EXPECT_EQ(Run(Unwanted(), "asked", &id_).back(), "wanted: 0");
+  EXPECT_EQ(Run("", "asked", &id_).back(), "wanted: 0");
 }
 
 TEST_F(HugePagesTest, TheHeapIsTheOneThatIsMeant) {

@@ -5,6 +5,7 @@
 #define COMMON_RUNTIME_JEMALLOC_H_
 
 #include <cstddef>
+#include <string_view>
 
 // Null in a program without jemalloc.
 extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value, size_t new_bytes)
@@ -24,6 +25,15 @@ inline bool PurgeJemalloc() {
 // that only in arenas in which threads allocate or free. False: the heap is not jemalloc.
 inline bool DecayJemalloc() {
   return HeapOfJemalloc() && mallctl("arena.4096.decay", nullptr, nullptr, nullptr, 0) == 0;
+}
+
+// Returns whether jemalloc asks for transparent huge pages: "always", "default" or "never". Empty: the heap is not
+// jemalloc.
+inline std::string_view JemallocHugePages() {
+  const char* mode = nullptr;
+  size_t bytes = sizeof(mode);
+  if (!HeapOfJemalloc() || mallctl("opt.thp", &mode, &bytes, nullptr, 0) != 0 || mode == nullptr) return {};
+  return mode;
 }
 
 }  // namespace deut
