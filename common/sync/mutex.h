@@ -1,5 +1,5 @@
 // Mutex, MutexLock, CondVar: blocking mutual exclusion over a Runtime, for cold paths only (start-up, files,
-// sessions). No read, update, commit or scan path takes one.
+// sessions). No read, update, commit or scan path takes one, except inside the heap of pages (slab_heap.h).
 // States of a mutex: 0 free, 1 held, 2 held and perhaps waited for. Lock: 0 -> 1 by compare-and-swap, else exchange
 //   to 2 and wait until the exchange finds 0. Unlock: exchange to 0; a thread whose exchange finds 2 wakes one
 //   waiter.

@@ -255,7 +255,7 @@ SlabHeap::Span* SlabHeap::FullestSpan(const ClassState& state) const {
   Span* best = nullptr;
   for (size_t bin = kBins; bin-- > 0 && best == nullptr;) best = state.bins[bin];
   if (best == nullptr) return nullptr;
-  // Without the comparison of slabs, spans drain, but slabs do not. Of slabs with as many spans, the first one is
+  // Without the comparison of slabs, spans drain, but slabs do not. Among slabs with as many spans, the first one is
   // preferred in every class. The figures may be old: they only decide where the next blocks lie.
   const auto used_spans = [this](const Span* span) {
     return slabs_[static_cast<size_t>(span - spans_) / kUnitsPerSlab].used_spans.load(std::memory_order_relaxed);
@@ -394,6 +394,8 @@ SlabHeap::Slab* SlabHeap::NewSlab(uint8_t span_kind) {
       if (untouched_ == accessible_ && !Grow()) return nullptr;
       slab = &slabs_[untouched_++];
     }
+    free_at_growth_.store((3 * free_at_growth_.load(std::memory_order_relaxed) + ApproximateFreeBytes()) / 4,
+                          std::memory_order_relaxed);
     slab_bytes_.fetch_add(kSlabBytes, std::memory_order_relaxed);
   }
   const size_t spans = kSlabBytes / kSpanBytes[span_kind];
@@ -467,6 +469,10 @@ uint64_t SlabHeap::ApproximateFreeBytes() const {
   const uint64_t slabs = slab_bytes_.load(std::memory_order_relaxed);
   const uint64_t used = ApproximateUsedBytes();
   return slabs > used ? slabs - used : 0;
+}
+
+uint64_t SlabHeap::ApproximateLostBytes() const {
+  return std::min(free_at_growth_.load(std::memory_order_relaxed), ApproximateFreeBytes());
 }
 
 }  // namespace deut

@@ -2,16 +2,17 @@
 // component, in slabs of 2 MiB. A slab is backed by one huge page of the system, and is returned to it as a whole or
 // not at all, so huge pages stay whole.
 // A general heap does not do that: it returns free memory in pieces of 4 KiB, each of which breaks a huge page up.
-// jemalloc 5.3 besides rounds 16 to 64 KiB up to one of four sizes for each doubling and adds 4 KiB: 1.39 bytes for a
-// byte of pages between 16 and 32 KiB. Its settings and extent hooks change neither.
+// jemalloc 5.3 besides rounds sizes between 16 and 32 KiB up to one of four and adds 4 KiB, a quarter on average; no
+// setting or extent hook changes that. Its own allocator of huge pages (hpa) also returns them in parts.
 // (The ideas: Bonwick, "The slab allocator", USENIX 1994; spans and caches of threads as in TCMalloc; Hunter et al.,
 // "Beyond malloc efficiency to fleet efficiency", OSDI 2021: emptier huge pages are left to drain.)
 //
 // Shape. The heap reserves one range of addresses and divides it into slabs. A slab is divided into spans of one
-//   size, 64, 128 or 512 KiB. A span is divided into blocks of one size class. Between neighbouring size classes lie 3
-//   to 7 % (32 bytes for small ones), and a span has nearly no rest behind its last block. So a block has at most an
-//   eighth more than was asked for (small ones excepted), and 3 % on average. An odd number of cache lines lies
-//   between the beginnings of large blocks: else the headers of all pages would compete for a few sets of the cache.
+//   size, 64, 128 or 512 KiB. A span is divided into blocks of one size class, nearly without a rest.
+//   Neighbouring size classes differ by 32 bytes or by 3 to 12 %. So a block is at most an eighth larger than was asked
+//   for (blocks of less than 288 bytes: 32 bytes), and 3 % on average.
+//   An odd number of cache lines lies between the beginnings of large blocks. Otherwise the headers of all pages would
+//   compete for a few sets of the processor's cache.
 //   All that the heap knows about slabs and spans lies outside them.
 //
 // States of a block. in use --Free--> cached --flush--> free --refill, Allocate--> cached or in use. Only blocks up to
@@ -43,8 +44,8 @@
 //   allocated a block owns it. The heap owns its addresses.
 // Errors: Allocate returns null when the reserved addresses or the memory of the system are used up, so that the
 //   caller can ask another heap.
-// Limits: blocks are aligned to 32 bytes. Blocks in use that are spread thinly keep their slabs: what is lost so is
-//   `slab_bytes` less `used_bytes` and less the spares. Nothing moves blocks together.
+// Limits: blocks are aligned to 32 bytes. A block in use keeps its slab, and nothing moves blocks together. So memory is
+//   lost where blocks in use are spread thinly over slabs: `slab_bytes` less `used_bytes` and `spare_bytes`.
 #ifndef COMMON_SYNC_SLAB_HEAP_H_
 #define COMMON_SYNC_SLAB_HEAP_H_
 
@@ -99,15 +100,15 @@ class SlabHeap {
   };
 
   struct Figures {
-    uint64_t slab_bytes = 0;   // bytes of slabs that may have memory of the system, spares included
-    uint64_t spare_bytes = 0;  // bytes of empty slabs among them
-    uint64_t used_bytes = 0;   // bytes of blocks in use or in caches
+    uint64_t slab_bytes = 0;      // bytes of slabs that may have memory of the system, spares included
+    uint64_t spare_bytes = 0;     // bytes of empty slabs among them
+    uint64_t used_bytes = 0;      // bytes of blocks in use or in caches
     uint64_t slabs_returned = 0;  // slabs whose memory was returned so far
   };
 
   // Returns null if the system does not give the addresses.
   static std::unique_ptr<SlabHeap> Create(const Options& options);
-  // Gives all slabs back to the system, whatever is in them.
+  // Gives all slabs back to the system, also those with blocks in use.
   ~SlabHeap();
   SlabHeap(const SlabHeap&) = delete;
   SlabHeap& operator=(const SlabHeap&) = delete;
@@ -130,10 +131,13 @@ class SlabHeap {
 
   // Exact while no other thread allocates or frees. Takes about a microsecond.
   Figures figures() const;
-  // Bytes of the slabs that are in no block in use. Takes two loads. Differs from the exact figure by at most
-  // kCountedStep for each size class.
-  uint64_t ApproximateFreeBytes() const;
+  // Each takes at most three loads. They differ from exact figures by at most kCountedStep for each size class.
   uint64_t ApproximateUsedBytes() const;
+  // Bytes of the slabs that are in no block in use.
+  uint64_t ApproximateFreeBytes() const;
+  // Those of the free bytes that new blocks do not fill: the free bytes when the heap last needed more memory,
+  // averaged over a few times. Blocks that are freed do not raise it, because others come in their place.
+  uint64_t ApproximateLostBytes() const;
   static constexpr int64_t kCountedStep = 32 << 10;
 
  private:
@@ -144,19 +148,19 @@ class SlabHeap {
   static constexpr uint8_t kNoBin = kBins;
   static constexpr int kCompared = 8;
 
-  // Of the first unit of each span.
+  // The state of a span, kept for its first unit.
   struct Span {
     void* free = nullptr;  // freed blocks, linked through their first words
     Span* next = nullptr;
     Span* previous = nullptr;
-    uint16_t used = 0;    // blocks in use or in caches
-    uint16_t begun = 0;   // blocks that have ever been used; those behind them are free, too
+    uint16_t used = 0;     // blocks in use or in caches
+    uint16_t begun = 0;    // blocks that have ever been used; those behind them are free, too
     uint8_t bin = kNoBin;  // the list that it is in; kNoBin: it is full, or in no use
   };
   struct Slab {
     Slab* next = nullptr;
     Slab* previous = nullptr;
-    uint32_t free_spans = 0;  // a bit for each
+    uint32_t free_spans = 0;             // a bit for each
     std::atomic<uint8_t> used_spans{0};  // written under the pool's mutex
     uint8_t span_kind = 0;
   };
@@ -206,6 +210,7 @@ class SlabHeap {
 
   alignas(128) std::atomic<int64_t> used_bytes_{0};  // see kCountedStep
   std::atomic<uint64_t> slab_bytes_{0};
+  std::atomic<uint64_t> free_at_growth_{0};  // written under pool_mutex_
 
   alignas(128) Mutex pool_mutex_{RealRuntime()};
   // Slabs with free spans, by span kind and number of used spans less one; and a bit for each list that is not empty.
@@ -214,8 +219,8 @@ class SlabHeap {
   Slab* spares_ DEUT_GUARDED_BY(pool_mutex_) = nullptr;
   Slab* returned_ DEUT_GUARDED_BY(pool_mutex_) = nullptr;
   size_t slabs_in_use_ DEUT_GUARDED_BY(pool_mutex_) = 0;
-  std::atomic<size_t> spare_count_{0};       // written under pool_mutex_
-  std::atomic<uint64_t> returned_count_{0};  // likewise
+  std::atomic<size_t> spare_count_{0};                  // written under pool_mutex_
+  std::atomic<uint64_t> returned_count_{0};             // likewise
   size_t untouched_ DEUT_GUARDED_BY(pool_mutex_) = 0;   // index of the first slab that was never used
   size_t accessible_ DEUT_GUARDED_BY(pool_mutex_) = 0;  // slabs below this index may be read and written
 

@@ -1,11 +1,10 @@
-// What it costs to allocate and free, beside the program's heap: a block at a time, and blocks that live for a while.
-#include "common/sync/slab_heap.h"
-
+// The time of an allocation and a free, beside the program's heap: a block at a time, and blocks that live for a while.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "common/sync/slab_heap.h"
 
 namespace deut {
 namespace {

@@ -173,6 +173,22 @@ TEST_F(SlabHeapTest, ApproximateFiguresAreNear) {
   Free(blocks, &cache_);
 }
 
+TEST_F(SlabHeapTest, FreedBlocksAreNotLost) {
+  Random random(5);
+  std::vector<Block> blocks;
+  for (int i = 0; i < 4000; ++i) blocks.push_back(Make(10'000 + random.Below(20'000)));
+  EXPECT_LT(heap_->ApproximateLostBytes(), heap_->figures().slab_bytes / 8);
+  for (size_t i = 0; i < blocks.size() / 4; ++i) {
+    std::swap(blocks[random.Below(blocks.size())], blocks.back());
+    heap_->Free(blocks.back().memory, nullptr);
+    blocks.pop_back();
+  }
+  EXPECT_GT(heap_->ApproximateFreeBytes(), heap_->figures().slab_bytes / 5);
+  EXPECT_LT(heap_->ApproximateLostBytes(), heap_->figures().slab_bytes / 8);
+  Free(blocks);
+  EXPECT_LE(heap_->ApproximateLostBytes(), SlabHeap::kSlabBytes);
+}
+
 // One block of a span is in use, another is in a cache; both keep the span from being divided anew.
 TEST_F(SlabHeapTest, ASpanWithAUsedBlockIsKept) {
   const Block kept = Make(40'000);
