@@ -5,6 +5,7 @@
 #include <new>
 
 #include "common/base/check.h"
+#include "dc/bwtree/page_memory.h"
 #include "protocol/record_batch.h"
 
 namespace deut::dc {
@@ -98,7 +99,7 @@ Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp f
   // The page keeps the lengths of its low key and its prefix in 16 bits.
   DEUT_DCHECK(std::max(bounds.low.size(), bounds.high.size()) <= kMaxKeyBytes);
   const Sizes sizes = SizesOf(level, bounds, content);
-  char* memory = static_cast<char*>(::operator new(sizes.total));
+  char* memory = static_cast<char*>(PageMemory::Allocate(sizes.total));
   Owned<BasePage> page(new (memory) BasePage);
   page->base = page.get();
   page->fence = &page->own_fence_;

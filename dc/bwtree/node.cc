@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/base_page.h"
+#include "dc/bwtree/page_memory.h"
 
 namespace deut::dc {
 
@@ -57,7 +58,7 @@ RecordDelta* RecordDelta::Fill(void* memory, NodeKind kind, std::string_view key
 Owned<RecordDelta> RecordDelta::New(NodeKind kind, std::string_view key, std::string_view value, Version version,
                                     size_t more) {
   const size_t bytes = BytesFor(key.size() + value.size());
-  Owned<RecordDelta> delta(Fill(::operator new(bytes * (1 + more)), kind, key, value, version));
+  Owned<RecordDelta> delta(Fill(PageMemory::Allocate(bytes * (1 + more)), kind, key, value, version));
   delta->room = static_cast<uint32_t>(bytes * more);
   return delta;
 }
@@ -84,7 +85,7 @@ Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, 
   // A split moves the fence down (N4), and leaves the left page a range of its own.
   DEUT_DCHECK(separator > head->base->low());
   DEUT_DCHECK(!head->fence->bounded() || separator < head->fence->high_key());
-  void* memory = ::operator new(sizeof(SplitDelta) + separator.size());
+  void* memory = PageMemory::Allocate(sizeof(SplitDelta) + separator.size());
   Owned<SplitDelta> delta(new (memory) SplitDelta);
   char* data = static_cast<char*>(memory) + sizeof(SplitDelta);
   std::memcpy(data, separator.data(), separator.size());
@@ -97,7 +98,7 @@ Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, 
 }
 
 Owned<IndexTermDelta> IndexTermDelta::New(std::string_view separator, PageId child) {
-  void* memory = ::operator new(sizeof(IndexTermDelta) + separator.size());
+  void* memory = PageMemory::Allocate(sizeof(IndexTermDelta) + separator.size());
   Owned<IndexTermDelta> delta(new (memory) IndexTermDelta);
   std::memcpy(static_cast<char*>(memory) + sizeof(IndexTermDelta), separator.data(), separator.size());
   delta->kind = NodeKind::kIndexTerm;
@@ -107,14 +108,14 @@ Owned<IndexTermDelta> IndexTermDelta::New(std::string_view separator, PageId chi
 }
 
 Owned<RemoveDelta> RemoveDelta::New(const Node* head) {
-  Owned<RemoveDelta> removed(new (::operator new(sizeof(RemoveDelta))) RemoveDelta);
+  Owned<RemoveDelta> removed(new (PageMemory::Allocate(sizeof(RemoveDelta))) RemoveDelta);
   removed->kind = NodeKind::kRemove;
   removed->Delta::LinkTo(head, sizeof(RemoveDelta), 0);
   return removed;
 }
 
 Owned<FlushMark> FlushMark::New(uint64_t serial) {
-  Owned<FlushMark> mark(new (::operator new(sizeof(FlushMark))) FlushMark);
+  Owned<FlushMark> mark(new (PageMemory::Allocate(sizeof(FlushMark))) FlushMark);
   mark->kind = NodeKind::kFlushMark;
   mark->state.serial = serial;
   return mark;

@@ -29,7 +29,8 @@
 // there. The loser allocates, and so does a thread whose delta does not fit. A tenant's own room is the rest of its
 // host's. A thread that took room and then finds the chain replaced leaves the room to be freed with the old chain,
 // which its guard keeps alive until then.
-// Ownership: a node is one allocation (except tenants); its bytes follow it. Thread-safety: by N1 none is needed.
+// Ownership: a node is one allocation of PageMemory (except tenants); its bytes follow it. Thread-safety: by N1 none is
+// needed.
 #ifndef DC_BWTREE_NODE_H_
 #define DC_BWTREE_NODE_H_
 
@@ -43,6 +44,7 @@
 
 #include "common/base/check.h"
 #include "common/base/ids.h"
+#include "dc/bwtree/page_memory.h"
 #include "dc/bwtree/page_word.h"
 
 namespace deut::dc {
@@ -192,7 +194,7 @@ inline bool IsRecord(const Node* node) { return node->kind == NodeKind::kPut || 
 
 void NodeDeleter::operator()(const Node* node) const {
   if (IsRecord(node) && static_cast<const RecordDelta*>(node)->tenant) return;
-  ::operator delete(const_cast<Node*>(node));
+  PageMemory::Free(const_cast<Node*>(node));
 }
 
 // First step of a split. From here on the page ends at `separator`, and the keys at or above it live in `right`.

@@ -1,4 +1,4 @@
-// Put and delete. HOT PATH: no lock, no system call; at most one allocation, except for stubs, consolidations and
+// Put and delete. HOT PATH: no lock but the heap's, no system call; at most one allocation, except for stubs, consolidations and
 // splits.
 #include <algorithm>
 

@@ -1,7 +1,8 @@
 // FreedMemoryReturner: makes the allocator return freed memory to the system.
 //
-// Pages of all sizes come and go, so the allocator keeps much of the freed memory in fragments. That would grow to
-// several times the budget. So freed memory is returned when the process has grown by more than a sixteenth of the
+// Parts, images and pages of more than 64 KiB come and go, so the allocator keeps much of the freed memory in fragments.
+// (The other pages lie in slabs, which return their memory by themselves: dc/bwtree/page_memory.h.) That would grow to
+// several times the budget, above all where there are no slabs. So freed memory is returned when the process has grown by more than a sixteenth of the
 // budget beyond the accounted bytes.
 // Thread-safety: one thread. Ownership: borrows the runtime and the budget.
 #ifndef DC_PAGE_CACHE_FREED_MEMORY_RETURNER_H_
@@ -23,9 +24,9 @@ class FreedMemoryReturner {
   // However small the budget is, growth by less than this is tolerated.
   static constexpr uint64_t kMinReturnedBytes = 16 << 20;
 
-  // A test replaces the last two.
-  FreedMemoryReturner(Runtime& runtime, const MemoryBudget& budget,
-                      std::function<uint64_t()> resident_bytes = ResidentBytes,
+  // `resident_bytes`: returns the resident bytes of the process without those that returning freed memory does not
+  // lower.
+  FreedMemoryReturner(Runtime& runtime, const MemoryBudget& budget, std::function<uint64_t()> resident_bytes,
                       std::function<void()> return_freed = ReturnFreedMemory);
   FreedMemoryReturner(const FreedMemoryReturner&) = delete;
   FreedMemoryReturner& operator=(const FreedMemoryReturner&) = delete;

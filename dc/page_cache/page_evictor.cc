@@ -9,7 +9,9 @@
 
 #include "common/base/check.h"
 #include "common/observe/log.h"
+#include "common/runtime/process_memory.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/page_memory.h"
 #include "dc/bwtree/page_state.h"
 
 namespace deut::dc {
@@ -19,6 +21,12 @@ namespace {
 constexpr Duration kCheckInterval = std::chrono::milliseconds(50);
 // Number of pages that the evictor loads itself before it writes and evicts them.
 constexpr size_t kMaxLoadedPerBatch = 16;
+
+// Free room in slabs of pages is no reason to purge the heap: evicting makes it, and the next pages fill it.
+uint64_t ResidentBytesInUse() {
+  const uint64_t resident = ResidentBytes();
+  return resident - std::min(resident, PageMemory::FreeBytes());
+}
 
 }  // namespace
 
@@ -126,7 +134,7 @@ PageEvictor::PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeS
       flusher_(std::move(flusher)),
       merger_(runtime, trees.domain, source, tables, loads.loader(), merge_interval,
               [this] { return stop_.load(std::memory_order_relaxed) || budget_.IsOverHighMark(); }),
-      returner_(runtime, budget_),
+      returner_(runtime, budget_, ResidentBytesInUse),
       waiters_(runtime) {}
 
 PageEvictor::~PageEvictor() {

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/observe/log.h"
 #include "common/testing/flight_board.h"
+#include "dc/bwtree/page_memory.h"
 
 namespace deut::dc {
 namespace {
@@ -152,6 +153,9 @@ void RecordStore::AppendCounters(std::vector<CounterValue>* counters) {
   add("records", sum.trees.records);
   add("memory_bytes", memory_bytes());
   add("memory_pending_bytes", trees_.domain().pending_bytes());
+  const PageMemory::Figures memory = PageMemory::figures();
+  add("pages_slab_bytes", memory.slab_bytes);
+  add("pages_used_bytes", memory.used_bytes);
   add("pages", trees_.pages().used());
   add("pages_limit", trees_.pages().capacity());
   add("consolidations", sum.trees.consolidations);

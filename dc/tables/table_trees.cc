@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/page_memory.h"
 
 namespace deut::dc {
 namespace {
@@ -92,7 +93,8 @@ uint64_t TableTrees::TreeBytes() {
 }
 
 uint64_t TableTrees::memory_bytes() {
-  return domain_.pending_bytes() + pages_->memory_bytes() + segments_->table_bytes() + TreeBytes() + reaper_.bytes();
+  const uint64_t nodes = domain_.pending_bytes() + TreeBytes() + reaper_.bytes();  // most retired memory is nodes, too
+  return nodes + PageMemory::LostRoomOf(nodes) + pages_->memory_bytes() + segments_->table_bytes();
 }
 
 }  // namespace deut::dc
