@@ -91,6 +91,9 @@ class IoQueue {
   virtual ~IoQueue() = default;
   // Starts the transfer; never blocks on the device. RESOURCE_EXHAUSTED when `depth` requests are in flight.
   virtual Status Submit(IoRequest* request) = 0;
+  // The same, but the transfer may wait for the caller's next Submit or Reap. So a caller that starts several transfers
+  // at once pays for one system call.
+  virtual Status SubmitLater(IoRequest* request) { return Submit(request); }
   // Waits until at least one request has completed, Wake was called or the deadline passed. Appends the completed
   // requests, in no order. Returns at once if a request has completed already, or none is in flight.
   virtual void Reap(std::vector<IoRequest*>* completed, Deadline deadline) = 0;

@@ -367,6 +367,24 @@ TEST_P(StorageConformanceTest, QueueTransfersManyRequestsInAnyOrder) {
   }
 }
 
+TEST_P(StorageConformanceTest, ARequestSubmittedForLaterCompletesWithoutAnotherSubmit) {
+  auto file = Open("f", kCreate);
+  auto queue = Queue(4);
+  char bytes[4] = {'a', 'b', 'c', 'd'};
+  IoRequest requests[4];
+  for (int i = 0; i < 4; ++i) {
+    requests[i] = {
+        .kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = uint64_t(i), .data = &bytes[i], .bytes = 1};
+    ASSERT_TRUE(queue->SubmitLater(&requests[i]).ok());
+    EXPECT_EQ(queue->in_flight(), size_t(i) + 1);
+  }
+  IoRequest one_more = requests[0];
+  EXPECT_EQ(queue->SubmitLater(&one_more), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(ReapAll(*queue).size(), 4u);
+  for (const IoRequest& request : requests) EXPECT_TRUE(request.status.ok()) << request.status.ToString();
+  EXPECT_EQ(Get("f"), "abcd");
+}
+
 TEST_P(StorageConformanceTest, QueueRefusesMoreThanItsDepth) {
   auto file = Open("f", kCreate);
   auto queue = Queue(2);

@@ -87,6 +87,12 @@ void UringQueue::Flush() {
 }
 
 Status UringQueue::Submit(IoRequest* request) {
+  DEUT_RETURN_IF_ERROR(SubmitLater(request));
+  Flush();
+  return Status::Ok();
+}
+
+Status UringQueue::SubmitLater(IoRequest* request) {
   const auto* file = static_cast<const SystemFile*>(request->file);
   DEUT_RETURN_IF_ERROR(
       CheckTransfer(file->options(), file->path(), request->kind, request->offset, request->data, request->bytes));
@@ -99,7 +105,6 @@ Status UringQueue::Submit(IoRequest* request) {
   operation->retries = {};
   Prepare(operation);
   ++in_flight_;
-  Flush();
   return Status::Ok();
 }
 

@@ -24,6 +24,7 @@ class UringQueue final : public IoQueue {
   ~UringQueue() override;
 
   Status Submit(IoRequest* request) override;
+  Status SubmitLater(IoRequest* request) override;
   void Reap(std::vector<IoRequest*>* completed, Deadline deadline) override;
   void Wake() override;
   size_t in_flight() const override { return in_flight_; }
