@@ -10,9 +10,6 @@ namespace deut {
 
 PosixQueue::PosixQueue(size_t depth, Runtime& runtime) : runtime_(runtime), depth_(depth), mutex_(runtime) {
   DEUT_CHECK(depth > 0);
-  for (size_t i = 0; i < std::min(depth, kMaxThreads); ++i) {
-    threads_.push_back(runtime.StartThread("io-posix", [this] { Work(); }));
-  }
 }
 
 PosixQueue::~PosixQueue() {
@@ -25,19 +22,24 @@ PosixQueue::~PosixQueue() {
 }
 
 void PosixQueue::Work() {
+  IoRequest* request = nullptr;
   for (;;) {
-    IoRequest* request;
     {
       MutexLock lock(mutex_);
+      if (request != nullptr) {
+        done_.push_back(request);
+        done_changed_.NotifyOne(runtime_);
+      }
+      // The thread counts as idle from the moment at which its request is reaped. Otherwise the queue's user could
+      // submit the next one and start a thread for it.
+      ++idle_threads_;
       while (waiting_.empty() && !stop_) waiting_changed_.Wait(mutex_);
+      --idle_threads_;
       if (waiting_.empty()) return;
       request = waiting_.front();
       waiting_.pop_front();
     }
     TransferBlocking(runtime_, request);
-    MutexLock lock(mutex_);
-    done_.push_back(request);
-    done_changed_.NotifyOne(runtime_);
   }
 }
 
@@ -49,9 +51,17 @@ Status PosixQueue::Submit(IoRequest* request) {
   request->status = Status::Ok();
   request->transferred = 0;
   ++in_flight_;
-  MutexLock lock(mutex_);
-  waiting_.push_back(request);
-  waiting_changed_.NotifyOne(runtime_);
+  bool has_thread;
+  {
+    MutexLock lock(mutex_);
+    waiting_.push_back(request);
+    waiting_changed_.NotifyOne(runtime_);
+    // A thread that was notified counts as idle until it has taken its request, so the requests count against it.
+    has_thread = waiting_.size() <= idle_threads_;
+  }
+  if (!has_thread && threads_.size() < std::min(depth_, kMaxThreads)) {
+    threads_.push_back(runtime_.StartThread("io-posix", [this] { Work(); }));
+  }
   return Status::Ok();
 }
 
