@@ -78,9 +78,9 @@ class FaultyDisk {
   void HoldCompletions(bool hold);
 
   // No blocking operation of these kinds (DiskOperationKind) on a path that contains `path_contains` returns until
-  // the next call, or a crash. 0: no operation is held.
+  // the next call, or a crash; and no request of a queue of these kinds completes. 0: no operation is held.
   void HoldOperations(uint32_t kinds, std::string path_contains = {});
-  // Number of operations that are held now.
+  // Number of operations that are held now. A request of a queue counts while Reap waits for it.
   size_t held_operations() const;
 
   DiskCounts counts() const;

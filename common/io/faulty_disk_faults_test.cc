@@ -160,6 +160,37 @@ TEST(FaultyDiskFaults, AFullDiskRefusesGrowthOnlyAndRecovers) {
   EXPECT_EQ(*storage->FreeBytes(""), 10 * kBlock);
 }
 
+TEST(FaultyDiskFaults, AHoldOfReadsLeavesTheOtherRequestsOfAQueueAlone) {
+  FaultyDisk disk(RealRuntime(), 1);
+  auto storage = disk.Mount();
+  auto file = Open(*storage, "f", kCreate);
+  ASSERT_TRUE(Put(*file, 0, "abcd").ok());
+  auto queue = std::move(*storage->NewQueue(8));
+  char bytes[4] = {};
+  char written = 'x';
+  IoRequest reads[4];
+  for (int i = 0; i < 4; ++i) {
+    reads[i] = {.file = file.get(), .offset = uint64_t(i), .data = &bytes[i], .bytes = 1};
+    ASSERT_TRUE(queue->Submit(&reads[i]).ok());
+  }
+  IoRequest write{.kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = 4, .data = &written, .bytes = 1};
+  ASSERT_TRUE(queue->Submit(&write).ok());
+  disk.HoldOperations(kDiskRead);
+  std::vector<IoRequest*> completed;
+  queue->Reap(&completed, kNoDeadline);
+  EXPECT_EQ(completed, std::vector<IoRequest*>{&write});
+  queue->Reap(&completed, RealRuntime().Now() + milliseconds(1));
+  EXPECT_EQ(completed.size(), 1u);
+  EXPECT_EQ(disk.held_operations(), 0u);
+  const auto releaser = RealRuntime().StartThread("releaser", [&] {
+    while (disk.held_operations() < 4) RealRuntime().Yield();
+    disk.HoldOperations(0);
+  });
+  while (queue->in_flight() > 0) queue->Reap(&completed, kNoDeadline);
+  EXPECT_EQ(completed.size(), 5u);
+  EXPECT_EQ(std::string(bytes, 4), "abcd");
+}
+
 TEST(FaultyDiskFaults, HeldCompletionsComeWhenReleased) {
   Runtime& runtime = RealRuntime();
   FaultyDisk disk(runtime, 1);

@@ -173,14 +173,19 @@ class ModelQueue final : public IoQueue {
   void Reap(std::vector<IoRequest*>* completed, Deadline deadline) override {
     if (pending_.empty()) return;
     MutexLock lock(disk_->mutex);
-    while (disk_->hold && disk_->life == life_ && !woken_) {
-      if (!disk_->changed.WaitUntil(disk_->mutex, deadline)) break;
+    size_t held = MoveHeldToEndLocked();
+    while (held == pending_.size() && !woken_) {
+      disk_->held_operations += held;
+      const bool in_time = disk_->changed.WaitUntil(disk_->mutex, deadline);
+      disk_->held_operations -= held;
+      held = MoveHeldToEndLocked();
+      if (!in_time) break;
     }
     woken_ = false;
-    if (disk_->hold && disk_->life == life_) return;
-    size_t count = pending_.size();
+    size_t count = pending_.size() - held;
+    if (count == 0) return;
     if (disk_->faulty) {  // completes some requests, in any order
-      std::shuffle(pending_.begin(), pending_.end(), disk_->random);
+      std::shuffle(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(count), disk_->random);
       count = disk_->random.Between(1, count);
     }
     for (size_t i = 0; i < count; ++i) {
@@ -203,6 +208,19 @@ class ModelQueue final : public IoQueue {
     IoRequest* request;
     ModelTransfer transfer;
   };
+
+  // Moves the requests that may not complete now behind the others. Returns their number.
+  size_t MoveHeldToEndLocked() DEUT_REQUIRES(disk_->mutex) {
+    if (disk_->life != life_) return 0;
+    if (disk_->hold) return pending_.size();
+    if (disk_->held_kinds == 0) return 0;
+    const uint32_t kinds = disk_->held_kinds;
+    const std::string path = disk_->held_path;
+    const auto first_held = std::stable_partition(pending_.begin(), pending_.end(), [&](const Pending& pending) {
+      return (kinds & KindOf(*pending.request)) == 0 || pending.request->file->path().find(path) == std::string::npos;
+    });
+    return static_cast<size_t>(pending_.end() - first_held);
+  }
 
   void EndLocked(Pending* pending, TransferEnd end) DEUT_REQUIRES(disk_->mutex) {
     const ModelTarget& target = static_cast<const ModelHandle*>(pending->request->file)->target();
