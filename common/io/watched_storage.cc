@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <list>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -50,31 +51,47 @@ class WatchedStorage::Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Runs `body` under the watch. `waits`: the operation may wait for the disk, so a thread that serves others hands
-  // over its work first.
+  // An operation under the watch, from construction to destruction. `waits`: it may wait for the disk on this thread,
+  // so a thread that serves others hands over its work first.
+  class Watched {
+   public:
+    Watched(Watch& watch, std::string_view name, const std::string& path, uint64_t offset, uint64_t bytes, bool waits)
+        : watch_(watch),
+          operation_{.name = name, .path = path, .offset = offset, .bytes = bytes, .begin = watch.runtime_.Now()},
+          link_{&operation_},  // allocated outside the mutex
+          at_(link_.begin()) {
+      if (waits) BlockingHook::NotifyBlocking();
+      const MutexLock lock(watch_.mutex_);
+      operation_.begun_at_clock =
+          watch_.clock_ + std::min(operation_.begin - watch_.last_check_, 2 * watch_.check_interval_);
+      watch_.operations_.splice(watch_.operations_.end(), link_);
+    }
+    ~Watched() {
+      {
+        const MutexLock lock(watch_.mutex_);
+        link_.splice(link_.begin(), watch_.operations_, at_);
+        if (operation_.slow) --watch_.slow_in_flight_;
+      }
+      if (operation_.logged) {
+        LogWarning("disk: ", Describe(operation_), " has come back after ",
+                   Millis(watch_.runtime_.Now() - operation_.begin), " ms");
+      }
+    }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+   private:
+    Watch& watch_;
+    Operation operation_;
+    Operations link_;
+    const Operations::iterator at_;
+  };
+
   template <typename Body>
   auto RunWatched(std::string_view name, const std::string& path, uint64_t offset, uint64_t bytes, const Body& body,
                   bool waits = true) {
-    Operation operation{.name = name, .path = path, .offset = offset, .bytes = bytes, .begin = runtime_.Now()};
-    Operations link{&operation};  // allocated outside the mutex
-    if (waits) BlockingHook::NotifyBlocking();
-    const Operations::iterator at = link.begin();
-    {
-      const MutexLock lock(mutex_);
-      operation.begun_at_clock = clock_ + std::min(operation.begin - last_check_, 2 * check_interval_);
-      operations_.splice(operations_.end(), link);
-    }
-    auto outcome = body();
-    {
-      const MutexLock lock(mutex_);
-      link.splice(link.begin(), operations_, at);
-      if (operation.slow) --slow_in_flight_;
-    }
-    if (operation.logged) {
-      LogWarning("disk: ", Describe(operation), " has come back after ", Millis(runtime_.Now() - operation.begin),
-                 " ms");
-    }
-    return outcome;
+    const Watched watched(*this, name, path, offset, bytes, waits);
+    return body();
   }
 
   DiskWatchStatistics statistics() const {
@@ -184,37 +201,62 @@ class WatchedFile final : public File {
 };
 
 // Requests name watched files; this queue replaces them by the files that the underlying queue knows.
-class UnwrappingQueue final : public IoQueue {
+class WatchedQueue final : public IoQueue {
  public:
-  explicit UnwrappingQueue(std::unique_ptr<IoQueue> queue) : queue_(std::move(queue)) {}
+  WatchedQueue(Watch& watch, std::unique_ptr<IoQueue> queue) : watch_(watch), queue_(std::move(queue)) {}
 
-  Status Submit(IoRequest* request) override {
-    File* const watched = request->file;
-    request->file = &static_cast<WatchedFile*>(watched)->file();
-    Status status = queue_->Submit(request);
-    if (!status.ok()) {
-      request->file = watched;
-    } else {
-      files_.emplace_back(request, watched);
-    }
-    return status;
-  }
+  Status Submit(IoRequest* request) override { return Begin(request, &IoQueue::Submit); }
+  Status SubmitLater(IoRequest* request) override { return Begin(request, &IoQueue::SubmitLater); }
   void Reap(std::vector<IoRequest*>* completed, Deadline deadline) override {
     const size_t before = completed->size();
     queue_->Reap(completed, deadline);
     for (size_t i = before; i < completed->size(); ++i) {
       const auto found =
-          std::find_if(files_.begin(), files_.end(), [&](const auto& each) { return each.first == (*completed)[i]; });
-      (*completed)[i]->file = found->second;
-      files_.erase(found);
+          std::ranges::find_if(requests_, [&](const Request& each) { return each.request == (*completed)[i]; });
+      (*completed)[i]->file = found->file;
+      requests_.erase(found);
     }
   }
   void Wake() override { queue_->Wake(); }
   size_t in_flight() const override { return queue_->in_flight(); }
 
  private:
+  struct Request {
+    IoRequest* request;
+    File* file;  // the watched file that the request named
+    std::unique_ptr<Watch::Watched> watched;
+  };
+
+  static std::string_view NameOf(IoRequest::Kind kind) {
+    switch (kind) {
+      case IoRequest::Kind::kRead:
+        return "the read of";
+      case IoRequest::Kind::kWrite:
+        return "the write of";
+      case IoRequest::Kind::kSync:
+        return "the sync of";
+    }
+    return "the transfer of";
+  }
+
+  Status Begin(IoRequest* request, Status (IoQueue::*submit)(IoRequest*)) {
+    File* const file = request->file;
+    auto watched = std::make_unique<Watch::Watched>(watch_, NameOf(request->kind), file->path(), request->offset,
+                                                    request->bytes, /*waits=*/false);
+    request->file = &static_cast<WatchedFile*>(file)->file();
+    Status status = (*queue_.*submit)(request);
+    if (status.ok()) {
+      requests_.push_back({.request = request, .file = file, .watched = std::move(watched)});
+    } else {
+      request->file = file;
+    }
+    return status;
+  }
+
+  Watch& watch_;
+  std::vector<Request> requests_;  // those in flight
+  // Declared behind `requests_`: its destructor waits for the requests in flight, which are watched until then.
   const std::unique_ptr<IoQueue> queue_;
-  std::vector<std::pair<IoRequest*, File*>> files_;  // requests in flight, and the watched files that they named
 };
 
 }  // namespace
@@ -258,7 +300,7 @@ Result<std::unique_ptr<FileLock>> WatchedStorage::Lock(const std::string& path) 
 }
 Result<std::unique_ptr<IoQueue>> WatchedStorage::NewQueue(size_t depth) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, storage_.NewQueue(depth));
-  return std::unique_ptr<IoQueue>(std::make_unique<UnwrappingQueue>(std::move(queue)));
+  return std::unique_ptr<IoQueue>(std::make_unique<WatchedQueue>(*watch_, std::move(queue)));
 }
 
 Result<uint64_t> WatchedStorage::CapacityBytes(const std::string& path) {

@@ -11,7 +11,7 @@
 // Time in which the process does not run (it was stopped, or its machine slept) does not count.
 // Operations in flight are a list in the order of their beginnings. So a look costs time only for the slow ones, and
 // an operation takes a mutex twice.
-// Requests of a queue are not watched: the thread that reaps them has a deadline of its own.
+// A request of a queue is in flight from its submission until it is reaped.
 // Thread-safety: as Storage; on_stuck is called on the watch's thread. Ownership: borrows runtime and storage; owns
 // its thread.
 #ifndef COMMON_IO_WATCHED_STORAGE_H_

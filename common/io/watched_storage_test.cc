@@ -94,6 +94,33 @@ TEST_F(WatchedStorageTest, SlowOperationsAreLoggedAndCounted) {
   EXPECT_EQ(stuck_reports_.load(), 0);
 }
 
+TEST_F(WatchedStorageTest, RequestsOfAQueueAreWatchedUntilTheyAreReaped) {
+  Start(milliseconds(20), milliseconds(60));
+  ASSERT_TRUE(file_->Write(0, "ab", 2).ok());
+  auto queue = storage_->NewQueue(2);
+  ASSERT_TRUE(queue.ok());
+  disk_.HoldOperations(kDiskRead, "f");
+  char bytes[2] = {};
+  IoRequest requests[2];
+  for (int i = 0; i < 2; ++i) {
+    requests[i] = {.file = file_.get(), .offset = uint64_t(i), .data = &bytes[i], .bytes = 1};
+    ASSERT_TRUE((*queue)->Submit(&requests[i]).ok());
+  }
+  WaitFor([&] { return storage_->statistics().slow_in_flight == 2; });
+  ASSERT_TRUE(stuck_.Wait(runtime_, kNoDeadline));
+  EXPECT_NE(reason_.message().find("the disk is stuck: the read of f"), std::string::npos) << reason_.ToString();
+  disk_.HoldOperations(0);
+  std::vector<IoRequest*> completed;
+  while ((*queue)->in_flight() > 0) (*queue)->Reap(&completed, kNoDeadline);
+  EXPECT_EQ(completed.size(), 2u);
+  for (const IoRequest& request : requests) {
+    EXPECT_TRUE(request.status.ok());
+    EXPECT_EQ(request.file, file_.get());
+  }
+  EXPECT_EQ(std::string(bytes, 2), "ab");
+  EXPECT_EQ(storage_->statistics().slow_in_flight, 0u);
+}
+
 TEST_F(WatchedStorageTest, OfManySlowOperationsOnlyOneIsLogged) {
   Start(milliseconds(200), Duration());
   disk_.HoldOperations(kDiskRead);
