@@ -112,6 +112,7 @@ class SegmentFiles {
   OpenFiles& open_files() { return open_files_; }
   StoreCounters& counters() { return counters_; }
   DcId dc() const { return dc_; }
+  Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) { return storage_.NewQueue(depth); }
 
  private:
   std::string PathOf(SegmentKind kind, uint64_t number) const;

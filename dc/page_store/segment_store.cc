@@ -114,30 +114,60 @@ uint64_t SegmentStore::next_segment() const { return core_->files.next_segment()
 Status SegmentStore::fatal() const { return core_->files.fatal(); }
 
 Status SegmentStore::Read(PageAddress address, PageId page, PartBuffer* buffer) {
+  DEUT_RETURN_IF_ERROR(BeginRead(address, page, buffer));
+  IoRequest& request = buffer->request_;
+  const Result<size_t> read = request.file->Read(request.offset, request.data, request.bytes);
+  request.status = read.status();
+  request.transferred = read.ok() ? *read : 0;
+  return EndRead(buffer);
+}
+
+Status SegmentStore::BeginRead(PageAddress address, PageId page, PartBuffer* buffer) {
   SegmentFiles& files = core_->files;
   if (files.is_fatal()) return fatal();
   // The shared pointer keeps the segment and its file usable though RemoveDeadSegments may remove both meanwhile.
-  const std::shared_ptr<Segment> segment = files.table().Find(address.segment());
+  std::shared_ptr<Segment> segment = files.table().Find(address.segment());
   if (segment == nullptr) {
     return DEUT_ERROR(kNotFound, "segment ", address.segment(), " of a part of page ", page.value, " is not there");
   }
   DEUT_ASSIGN_OR_RETURN(const Transfer transfer, TransferFor(*segment, address));
   const size_t wanted = transfer.end - transfer.begin;
   if (buffer->memory_.size() < wanted) buffer->memory_ = AlignedBuffer(wanted);
-  DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, files.open_files().Get(*segment));
-  DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(transfer.begin, buffer->memory_.data(), wanted));
+  DEUT_ASSIGN_OR_RETURN(buffer->file_, files.open_files().Get(*segment));
+  buffer->segment_ = std::move(segment);
+  buffer->address_ = address;
+  buffer->page_ = page;
+  buffer->request_ = IoRequest{.kind = IoRequest::Kind::kRead,
+                               .file = buffer->file_.get(),
+                               .offset = transfer.begin,
+                               .data = buffer->memory_.data(),
+                               .bytes = wanted};
+  return Status::Ok();
+}
+
+Status SegmentStore::EndRead(PartBuffer* buffer) {
+  DEUT_CHECK(buffer->file_ != nullptr);  // the read was begun, and is ended once
+  SegmentFiles& files = core_->files;
+  // Gives up the segment and its file at the end of this function.
+  const std::shared_ptr<File> file = std::move(buffer->file_);
+  const std::shared_ptr<Segment> segment = std::move(buffer->segment_);
+  const IoRequest& request = buffer->request_;
+  DEUT_RETURN_IF_ERROR(request.status);
+  const size_t read = request.transferred;
   files.counters().reads.fetch_add(1, std::memory_order_relaxed);
   files.counters().bytes_read.fetch_add(read, std::memory_order_relaxed);
   // written_bytes rises only after the bytes are in the file, so a shorter file is damaged.
-  if (read < wanted) {
-    return DEUT_ERROR(kCorruption, segment->path, ": offset ", transfer.begin + read, ": the file ends, ", transfer.end,
-                      " bytes at least were written");
+  if (read < request.bytes) {
+    return DEUT_ERROR(kCorruption, segment->path, ": offset ", request.offset + read, ": the file ends, ",
+                      request.offset + request.bytes, " bytes at least were written");
   }
   const std::string_view bytes =
-      std::string_view(buffer->memory_.data(), wanted).substr(address.offset() - transfer.begin);
-  DEUT_ASSIGN_OR_RETURN(buffer->part_, DecodePart(bytes, address, page, segment->path));
+      std::string_view(buffer->memory_.data(), request.bytes).substr(buffer->address_.offset() - request.offset);
+  DEUT_ASSIGN_OR_RETURN(buffer->part_, DecodePart(bytes, buffer->address_, buffer->page_, segment->path));
   return Status::Ok();
 }
+
+Result<std::unique_ptr<IoQueue>> SegmentStore::NewQueue(size_t depth) { return core_->files.NewQueue(depth); }
 
 Status SegmentStore::ForEachPart(uint64_t segment_number, const std::function<Status(const PartView&)>& callback) {
   return ForEachPart(segment_number, callback, nullptr);

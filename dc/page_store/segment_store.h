@@ -132,6 +132,13 @@ class SegmentStore {
   // Blocks. Reads the part at `address` into `buffer`, fully verified. NOT_FOUND: its segment was removed, so the
   // address is not live any more. If an image still names it, that is corruption.
   Status Read(PageAddress address, PageId page, PartBuffer* buffer);
+  // The same in three steps, for a thread that has several reads in flight: BeginRead, buffer->request() on a queue of
+  // NewQueue, EndRead. BeginRead may open a file, and else does not touch the disk. If it returns an error, there is
+  // no request to run. EndRead is called when the request was reaped, and verifies the part.
+  Status BeginRead(PageAddress address, PageId page, PartBuffer* buffer);
+  Status EndRead(PartBuffer* buffer);
+  // REQUIRES: depth > 0. The queue ends before the store.
+  Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth);
   // Visits all parts of a segment that were written before the call, in order of their offsets, each verified, dead
   // ones too. Stops at the first error, also one that the callback returns.
   Status ForEachPart(uint64_t segment, const std::function<Status(const PartView&)>& callback);

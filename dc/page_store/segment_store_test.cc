@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -143,6 +144,35 @@ TEST_F(SegmentStoreTest, ForEachPartFindsThemAllInOrder) {
   });
   EXPECT_EQ(stopped.code(), ErrorCode::kInternal);
   EXPECT_EQ(calls, 1);
+}
+
+TEST_F(SegmentStoreTest, SeveralReadsInFlightCompleteInAnyOrder) {
+  auto appender = NewAppender();
+  for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, size_t{200} * page);
+  ASSERT_TRUE(appender->Write().ok());
+  auto queue = store().NewQueue(parts_.size());
+  ASSERT_TRUE(queue.ok());
+  std::vector<PartBuffer> buffers(parts_.size());
+  size_t begun = 0;
+  for (const auto& [address, written] : parts_) {
+    PartBuffer& buffer = buffers[begun++];
+    ASSERT_TRUE(store().BeginRead(address, written.page, &buffer).ok());
+    buffer.request().context = &buffer;
+    ASSERT_TRUE((*queue)->SubmitLater(&buffer.request()).ok());
+  }
+  std::vector<IoRequest*> completed;
+  while ((*queue)->in_flight() > 0) (*queue)->Reap(&completed, kNoDeadline);
+  ASSERT_EQ(completed.size(), parts_.size());
+  std::set<PageAddress> found;
+  for (const IoRequest* request : completed) {
+    auto* const buffer = static_cast<PartBuffer*>(request->context);
+    ASSERT_TRUE(store().EndRead(buffer).ok());
+    const PartView& part = buffer->part();
+    ASSERT_TRUE(found.insert(part.address).second);
+    const Written& written = parts_.at(part.address);
+    EXPECT_TRUE(part.payload == PayloadOf(written.page, written.salt, written.bytes));
+  }
+  EXPECT_EQ(store().totals().reads, parts_.size());
 }
 
 TEST_F(SegmentStoreTest, AnAddressThatIsNotOneIsRefused) {
