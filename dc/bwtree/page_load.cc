@@ -74,16 +74,24 @@ class Chain {
 
 Status PageLoad::ReadImage(SegmentStore& store) {
   PartBuffer buffer;
+  return BuildImage([&](size_t i) -> Result<PartView> {
+    DEUT_RETURN_IF_ERROR(store.Read(parts[i], id, &buffer));
+    return buffer.part();
+  });
+}
+
+Status PageLoad::BuildImage(absl::FunctionRef<Result<PartView>(size_t i)> part) {
   const PageAddress base = parts[parts.count() - 1];
-  DEUT_RETURN_IF_ERROR(Named(store.Read(base, id, &buffer), id, base));
-  if (buffer.part().header.kind != PartKind::kBase)
+  const Result<PartView> base_part = part(parts.count() - 1);
+  DEUT_RETURN_IF_ERROR(Named(base_part.status(), id, base));
+  if (base_part->header.kind != PartKind::kBase)
     return Named(DEUT_ERROR(kCorruption, "a base part is wanted"), id, base);
-  auto decoded = DecodeBaseImage(buffer.part().payload);
+  auto decoded = DecodeBaseImage(base_part->payload);
   if (!decoded.ok()) return Named(decoded.status(), id, base);
   page = std::move(*decoded);
   if (page->fence->sibling == id) return Named(DEUT_ERROR(kCorruption, "the page is its own right sibling"), id, base);
-  table = buffer.part().header.table;
-  if (buffer.part().header.level != page->level) {
+  table = base_part->header.table;
+  if (base_part->header.level != page->level) {
     return Named(DEUT_ERROR(kCorruption, "the part says that the page is of another level"), id, base);
   }
   if (parts.count() > 1 && !page->is_leaf()) {
@@ -91,15 +99,16 @@ Status PageLoad::ReadImage(SegmentStore& store) {
   }
   std::vector<Owned<RecordDelta>> deltas;
   for (size_t i = 0; i + 1 < parts.count(); ++i) {
-    DEUT_RETURN_IF_ERROR(Named(store.Read(parts[i], id, &buffer), id, parts[i]));
-    const PartView& view = buffer.part();
+    const Result<PartView> delta_part = part(i);
+    DEUT_RETURN_IF_ERROR(Named(delta_part.status(), id, parts[i]));
+    const PartView& view = *delta_part;
     if (view.header.kind != PartKind::kDelta || view.header.previous != parts[i + 1] || view.header.table != table ||
         view.header.level != page->level) {
       return Named(DEUT_ERROR(kCorruption, "the delta part is not the next one of this image"), id, parts[i]);
     }
-    auto part = DecodeDeltaImage(view.payload);
-    if (!part.ok()) return Named(part.status(), id, parts[i]);
-    for (Owned<RecordDelta>& delta : *part) {
+    auto decoded_deltas = DecodeDeltaImage(view.payload);
+    if (!decoded_deltas.ok()) return Named(decoded_deltas.status(), id, parts[i]);
+    for (Owned<RecordDelta>& delta : *decoded_deltas) {
       const std::string_view key = delta->key();
       if (key < page->low() || (page->fence->bounded() && key >= page->fence->high_key())) {
         return Named(DEUT_ERROR(kCorruption, "an update lies outside the page"), id, parts[i]);

@@ -13,11 +13,15 @@
 #ifndef DC_BWTREE_PAGE_LOAD_H_
 #define DC_BWTREE_PAGE_LOAD_H_
 
+#include <cstddef>
+
+#include "absl/functional/function_ref.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "dc/bwtree/base_page.h"
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/page_word.h"
+#include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_store.h"
 
 namespace deut::dc {
@@ -32,6 +36,9 @@ struct PageLoad {
   // Returns CORRUPTION or IO_ERROR with page, segment and offset. NOT_FOUND: the page has moved, and the caller
   // begins again.
   Status ReadImage(SegmentStore& store);
+  // The same for a caller that reads the parts itself. `part(i)` returns parts[i], or the error of its read. The part
+  // stays valid until the next call. Parts are asked for in the order in which they are needed: the base part first.
+  Status BuildImage(absl::FunctionRef<Result<PartView>(size_t i)> part);
 };
 
 }  // namespace deut::dc
