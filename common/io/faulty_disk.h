@@ -74,7 +74,8 @@ class FaultyDisk {
   void SetFreeBytes(uint64_t bytes);
   // While true, completed syncs and synchronous writes cover nothing. Proves that a test notices a missing sync.
   void SetIgnoreSync(bool ignore);
-  // While true, no request of a queue completes (a device that hangs); Reap waits until its deadline.
+  // While true, no write and no sync of a queue completes (a device that hangs for the redo log); Reap waits until its
+  // deadline. Reads are held by HoldOperations.
   void HoldCompletions(bool hold);
 
   // No blocking operation of these kinds (DiskOperationKind) on a path that contains `path_contains` returns until

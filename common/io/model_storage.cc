@@ -212,12 +212,14 @@ class ModelQueue final : public IoQueue {
   // Moves the requests that may not complete now behind the others. Returns their number.
   size_t MoveHeldToEndLocked() DEUT_REQUIRES(disk_->mutex) {
     if (disk_->life != life_) return 0;
-    if (disk_->hold) return pending_.size();
-    if (disk_->held_kinds == 0) return 0;
+    const uint32_t all = disk_->hold ? uint32_t{kDiskWrite | kDiskSync} : 0;
     const uint32_t kinds = disk_->held_kinds;
+    if ((all | kinds) == 0) return 0;
     const std::string path = disk_->held_path;
     const auto first_held = std::stable_partition(pending_.begin(), pending_.end(), [&](const Pending& pending) {
-      return (kinds & KindOf(*pending.request)) == 0 || pending.request->file->path().find(path) == std::string::npos;
+      const DiskOperationKind kind = KindOf(*pending.request);
+      if ((all & kind) != 0) return false;
+      return (kinds & kind) == 0 || pending.request->file->path().find(path) == std::string::npos;
     });
     return static_cast<size_t>(pending_.end() - first_held);
   }
