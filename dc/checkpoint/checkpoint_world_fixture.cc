@@ -34,6 +34,9 @@ Result<std::unique_ptr<CheckpointIncarnation>> CheckpointIncarnation::Open(Stora
   std::unique_ptr<CheckpointIncarnation> incarnation(new CheckpointIncarnation(std::move(recovered)));
   DEUT_RETURN_IF_ERROR(RecoverTables(RealRuntime(), directory, tables, last_page, options, incarnation->trees(),
                                      SmallPages(), &incarnation->tables));
+  DEUT_ASSIGN_OR_RETURN(incarnation->loader,
+                        PageLoader::Create(RealRuntime(), incarnation->tables, incarnation->domain, *incarnation->store,
+                                           /*damaged=*/nullptr, {.threads = 1}));
   const CheckpointEnvironment environment{RealRuntime(),
                                           storage,
                                           directory,
@@ -43,7 +46,7 @@ Result<std::unique_ptr<CheckpointIncarnation>> CheckpointIncarnation::Open(Stora
                                           incarnation->gate,
                                           incarnation->tables,
                                           *incarnation->store,
-                                          incarnation->loader,
+                                          *incarnation->loader,
                                           [incarnation = incarnation.get()] { ++incarnation->waits_for_memory; }};
   DEUT_ASSIGN_OR_RETURN(incarnation->checkpointer, Checkpointer::Create(environment, incarnation->found));
   return incarnation;
@@ -53,8 +56,7 @@ CheckpointIncarnation::CheckpointIncarnation(RecoveredPages recovered)
     : found(recovered.found),
       store(std::move(recovered.store)),
       pages(std::move(recovered.pages)),
-      tables(RealRuntime(), trees(), SmallPages()),
-      loader(tables, domain, *store) {
+      tables(RealRuntime(), trees(), SmallPages()) {
   pages->KeepFreedIds();
 }
 
@@ -106,7 +108,7 @@ Status CheckpointWorld::Apply(size_t index) {
                                                                : tree->Delete(entry.key, version));
       if (outcome != BwTree::Outcome::kNotLoaded) return Status::Ok();
     }
-    DEUT_RETURN_IF_ERROR(incarnation.loader.Load(entry.table, Target(entry.key, Side::kAt)));
+    DEUT_RETURN_IF_ERROR(incarnation.loader->Load(entry.table, Target(entry.key, Side::kAt)));
   }
 }
 
@@ -172,7 +174,7 @@ Result<CheckpointWorld::Records> CheckpointWorld::Scan(TableId table) {
       found[std::string(it.record().key)] = it.record().value;
     }
     const std::string low = cursor.low;
-    if (missing) DEUT_RETURN_IF_ERROR(incarnation_->loader.Load(table, Target(low, Side::kAt)));
+    if (missing) DEUT_RETURN_IF_ERROR(incarnation_->loader->Load(table, Target(low, Side::kAt)));
   }
   return found;
 }

@@ -43,7 +43,7 @@ class CheckpointIncarnation {
   SmoGate gate;
   std::atomic<uint64_t> consolidation{0};
   TableRegistry tables;
-  PageLoader loader;
+  std::unique_ptr<PageLoader> loader;
   std::unique_ptr<Checkpointer> checkpointer;
   uint64_t waits_for_memory = 0;  // calls of wait_for_memory by the checkpointer
 

@@ -322,7 +322,7 @@ TEST(Checkpointer, ItWaitsForRoomBeforeEachPageThatItBringsIn) {
   const auto world = WithTwoCheckpoints();
   world->Fill(0, 500);
   ASSERT_TRUE(world->Take().ok());
-  const PageLoader& loader = world->incarnation().loader;
+  const PageLoader& loader = *world->incarnation().loader;
   // Each round adds a part, until a page has the largest number of parts.
   for (int round = 1; world->incarnation().waits_for_memory == 0; ++round) {
     ASSERT_LT(round, 100);

@@ -9,6 +9,7 @@ bool MemoryWaiters::AdmitsWithoutProgress() {
 void MemoryWaiters::Wake() {
   progress_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.WakeAll(progress_);
+  if (on_progress_ != nullptr) on_progress_();
 }
 
 void MemoryWaiters::ReportRoom() {

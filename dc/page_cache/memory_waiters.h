@@ -1,4 +1,5 @@
-// MemoryWaiters: the threads that wait for free memory, and the results of the evictor's attempts to free some.
+// MemoryWaiters: the threads that wait for free memory, and the results of the evictor's attempts to free some. Loads
+// that wait without a thread (page_loader.h) learn of progress by a callback.
 //
 // If nothing can be evicted, waiting threads must not wait for ever. So after each attempt that has freed nothing,
 // kMaxAdmissionsPerAttempt of them proceed. They bring in data, but memory does not grow without limit.
@@ -13,6 +14,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "common/runtime/runtime.h"
 
@@ -22,7 +25,9 @@ class MemoryWaiters {
  public:
   static constexpr int kMaxAdmissionsPerAttempt = 64;
 
-  explicit MemoryWaiters(Runtime& runtime) : runtime_(runtime) {}
+  // `on_progress`: called by the evictor's thread whenever it wakes the threads that wait; may be empty.
+  explicit MemoryWaiters(Runtime& runtime, std::function<void()> on_progress = {})
+      : runtime_(runtime), on_progress_(std::move(on_progress)) {}
   MemoryWaiters(const MemoryWaiters&) = delete;
   MemoryWaiters& operator=(const MemoryWaiters&) = delete;
 
@@ -46,6 +51,7 @@ class MemoryWaiters {
 
  private:
   Runtime& runtime_;
+  const std::function<void()> on_progress_;
   std::atomic<uint32_t> progress_{0};     // changes wake the threads that wait
   std::atomic<bool> no_progress_{false};  // the last attempt has freed nothing
   std::atomic<int> admissions_left_{0};   // while no_progress_ is set; negative: none

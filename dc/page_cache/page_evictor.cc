@@ -111,33 +111,36 @@ class PageEvictor::EvictVisitor final : public PageVisitor {
 
 Result<std::unique_ptr<PageEvictor>> PageEvictor::Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                          SegmentStore& store, TreeSource& source, TableList& tables,
-                                                         LoadPool& loads, std::function<uint64_t()> used,
+                                                         PageLoader& loader, std::function<uint64_t()> used,
                                                          uint64_t budget, Duration merge_interval,
                                                          std::function<void(const Status&)> on_error) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher, PageFlusher::Create(trees, store, source));
-  std::unique_ptr<PageEvictor> evictor(new PageEvictor(runtime, trees, source, tables, loads, std::move(used), budget,
+  std::unique_ptr<PageEvictor> evictor(new PageEvictor(runtime, trees, source, tables, loader, std::move(used), budget,
                                                        merge_interval, std::move(on_error), std::move(flusher)));
+  loader.SetMemoryGate([evictor = evictor.get()](uint64_t loading) { return evictor->AdmitsLoad(loading); });
   evictor->thread_ = runtime.StartThread("dc-evictor", [evictor = evictor.get()] { evictor->Run(); });
   return evictor;
 }
 
 PageEvictor::PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-                         LoadPool& loads, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
+                         PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
                          std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher)
     : runtime_(runtime),
       trees_(trees),
       source_(source),
       tables_(tables),
-      loads_(loads),
+      loader_(loader),
       budget_(std::move(used), budget),
       on_error_(std::move(on_error)),
       flusher_(std::move(flusher)),
-      merger_(runtime, trees.domain, source, tables, loads.loader(), merge_interval,
+      merger_(runtime, trees.domain, source, tables, loader, merge_interval,
               [this] { return stop_.load(std::memory_order_relaxed) || budget_.IsOverHighMark(); }),
       returner_(runtime, budget_, ResidentBytesInUse),
-      waiters_(runtime) {}
+      waiters_(runtime, [this] { loader_.OnMemoryFreed(); }) {}
 
 PageEvictor::~PageEvictor() {
+  // From here on the loader does not ask this object. Pages that are read ahead may still be on their way.
+  loader_.SetMemoryGate(nullptr);
   stop_.store(true, std::memory_order_relaxed);
   wakes_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.WakeAll(wakes_);
@@ -166,6 +169,16 @@ void PageEvictor::WaitForMemory(Purpose purpose) {
     waiters_.Wait(progress, limit == budget_.limit() ? kNoDeadline : Deadline(patience));
     if (limit != budget_.limit() && runtime_.Now() >= patience) limit = budget_.limit();
   }
+}
+
+bool PageEvictor::AdmitsLoad(uint64_t loading_bytes) {
+  if (budget_.unlimited() || stop_.load(std::memory_order_relaxed)) return true;
+  const uint64_t used = budget_.used();
+  if (used + loading_bytes <= budget_.limit()) return true;
+  // As in WaitForMemory. While the caller loads pages, it asks again by itself when they are loaded.
+  if (used > budget_.limit() && waiters_.AdmitsWithoutProgress()) return true;
+  WakeIfOverHighMark();
+  return false;
 }
 
 void PageEvictor::Run() {
@@ -286,7 +299,7 @@ uint64_t PageEvictor::EvictWritten(TableId table, BwTree::Walk walk, const PageS
 
 PageEvictor::PageSet PageEvictor::LoadSome(TableId table, BwTree::Walk walk,
                                            std::span<const std::string> upper_bounds) {
-  loads_.LoadAll(table, upper_bounds, Side::kBelow);
+  loader_.LoadAll(table, upper_bounds, Side::kBelow);
   const ReclamationDomain::Guard guard(trees_.domain);
   BwTree* const tree = source_.FindTree(table);
   if (tree == nullptr) return {};

@@ -5,8 +5,9 @@
 // its mark. Otherwise the page is evicted if it is clean; if it is dirty, it is written and then evicted.
 // Inner pages, and the root of every table, stay: some thousandths of the data.
 // Memory levels (memory_budget.h). The thread begins to work above the high mark, and goes on down to the low mark.
-//   Above the budget, besides, threads that bring in data wait (WaitForMemory), if they may block. A thread that
-//   commits, or that answers from memory, never waits.
+//   Above the budget, besides, threads that bring in data wait (WaitForMemory), if they may block. Loads that no thread
+//   waits for wait in the loader, which asks AdmitsLoad. A thread that commits, or that answers from memory, never
+//   waits.
 // If nothing can be evicted (only inner pages are left, or the disk is full), some waiting threads proceed after each
 //   attempt (memory_waiters.h). `exhausted` reports that state; the transaction component then refuses puts (rule X7).
 //   While it is retired memory that exceeds the budget, no thread proceeds, because that memory will be freed.
@@ -32,9 +33,9 @@
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_flusher.h"
 #include "dc/page_cache/freed_memory_returner.h"
-#include "dc/page_cache/load_pool.h"
 #include "dc/page_cache/memory_budget.h"
 #include "dc/page_cache/memory_waiters.h"
+#include "dc/page_cache/page_loader.h"
 #include "dc/page_cache/page_merger.h"
 
 namespace deut::dc {
@@ -45,8 +46,8 @@ class PageEvictor {
   // `on_error`: called on the evictor's thread with the reason why pages cannot be written.
   static Result<std::unique_ptr<PageEvictor>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                      SegmentStore& store, TreeSource& source, TableList& tables,
-                                                     LoadPool& loads, std::function<uint64_t()> used, uint64_t budget,
-                                                     Duration merge_interval,
+                                                     PageLoader& loader, std::function<uint64_t()> used,
+                                                     uint64_t budget, Duration merge_interval,
                                                      std::function<void(const Status&)> on_error);
   ~PageEvictor();
   PageEvictor(const PageEvictor&) = delete;
@@ -60,6 +61,10 @@ class PageEvictor {
   enum class Purpose : uint8_t { kToRead, kToApply };
   static constexpr Duration kMaxApplyWait = std::chrono::milliseconds(50);
   void WaitForMemory(Purpose purpose);
+  // The same for reads, without blocking: true if a page may be loaded now, beside `loading_bytes` of pages that the
+  // caller is loading already. False: the caller asks again when one of those is loaded, or when the loader is told of
+  // freed memory (PageLoader::OnMemoryFreed).
+  bool AdmitsLoad(uint64_t loading_bytes);
   // True if nothing more can be evicted, and the budget is exceeded.
   bool exhausted() const { return waiters_.exhausted(); }
 
@@ -72,8 +77,8 @@ class PageEvictor {
   class EvictVisitor;
   using PageSet = absl::flat_hash_set<PageId>;
 
-  PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables, LoadPool& loads,
-              std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
+  PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
+              PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
               std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
   void Run();
@@ -93,7 +98,7 @@ class PageEvictor {
   const BwTreeEnvironment trees_;
   TreeSource& source_;
   TableList& tables_;
-  LoadPool& loads_;
+  PageLoader& loader_;
   const MemoryBudget budget_;
   const std::function<void(const Status&)> on_error_;
   const std::unique_ptr<PageFlusher> flusher_;

@@ -19,7 +19,6 @@
 #include "dc/bwtree/page_state.h"
 #include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
-#include "dc/page_cache/load_pool.h"
 #include "dc/page_cache/page_loader.h"
 #include "gtest/gtest.h"
 
@@ -50,7 +49,7 @@ class PageEvictorTest : public ::testing::Test, public TableList {
 
   void Start(uint64_t budget = kBudget) {
     auto created = PageEvictor::Create(
-        RealRuntime(), t_.environment(), t_.store(), t_, *this, loads_, [this] { return used(); }, budget,
+        RealRuntime(), t_.environment(), t_.store(), t_, *this, *loader_, [this] { return used(); }, budget,
         /*merge_interval=*/std::chrono::seconds(1),
         [this](const Status& status) {
           last_error_.store(status.code());
@@ -87,8 +86,7 @@ class PageEvictorTest : public ::testing::Test, public TableList {
   }
 
   StoredTree t_;
-  PageLoader loader_{t_, t_.domain(), t_.store()};
-  LoadPool loads_{RealRuntime(), loader_, 2};
+  const std::unique_ptr<PageLoader> loader_ = *PageLoader::Create(RealRuntime(), t_, t_.domain(), t_.store());
   const std::vector<TableId> the_table_{StoredTree::kTable};
   std::atomic<const std::vector<TableId>*> tables_{&the_table_};
   std::atomic<uint64_t> said_{0};
@@ -196,7 +194,7 @@ TEST_F(PageEvictorTest, APageWithAllItsPartsUsedIsLoadedAndWrittenAsAWhole) {
   SwapOut(t_.Pages(0).size());
   EXPECT_FALSE(InMemory(leaf));
   EXPECT_EQ(t_.ImageOf(leaf).count(), 1u);
-  EXPECT_GE(loader_.loads(), 1u);
+  EXPECT_GE(loader_->loads(), 1u);
   t_.ExpectRight();
 }
 
@@ -224,7 +222,7 @@ TEST_F(PageEvictorTest, PagesLoadedToBeWrittenAreEvictedBeforeMoreAreLoaded) {
   evictor_.reset();
   testing::SetPointHandler({});
   started_.store(nullptr);
-  EXPECT_GE(loader_.loads(), leaves / 2);
+  EXPECT_GE(loader_->loads(), leaves / 2);
   // Memory for the leaves of two parents, not for all leaves.
   EXPECT_LE(highest.load(), before + 64 * 1024);
   EXPECT_GE(leaves, 200u);
@@ -257,7 +255,7 @@ TEST_F(PageEvictorTest, TheBudgetIsKeptWhileOthersWriteAndRead) {
       while (t_.tree().Read(key, &batch) == BwTree::Found::kNotLoaded) {
         evictor_->WakeIfOverHighMark();
         evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
-        ASSERT_TRUE(loader_.Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
+        ASSERT_TRUE(loader_->Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
         look();
       }
       ASSERT_EQ(batch.size(), 1u);

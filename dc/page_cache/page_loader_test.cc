@@ -1,9 +1,11 @@
 #include "dc/page_cache/page_loader.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,10 +48,14 @@ class PageLoaderTest : public ::testing::Test {
     EXPECT_TRUE(t_.Evict(leaf_));
   }
 
+  std::unique_ptr<PageLoader> NewLoader(TreeSource& source, DamagedPages* damaged = nullptr,
+                                        const PageLoaderOptions& options = {}) {
+    return *PageLoader::Create(RealRuntime(), source, t_.domain(), t_.store(), damaged, options);
+  }
   Status Load(TreeSource& source) {
-    PageLoader loader(source, t_.domain(), t_.store());
+    const auto loader = NewLoader(source);
     const std::string key = KeyOf(kNumber);
-    return loader.Load(StoredTree::kTable, Target(key, Side::kAt));
+    return loader->Load(StoredTree::kTable, Target(key, Side::kAt));
   }
   bool in_memory() { return t_.HeadOf(leaf_) != nullptr; }
 
@@ -58,15 +64,15 @@ class PageLoaderTest : public ::testing::Test {
 };
 
 TEST_F(PageLoaderTest, BringsTheLeafThatIsNamedIntoMemory) {
-  PageLoader loader(t_, t_.domain(), t_.store());
+  const auto loader = NewLoader(t_);
   const std::string key = KeyOf(kNumber);
-  ASSERT_TRUE(loader.Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
+  ASSERT_TRUE(loader->Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
   EXPECT_TRUE(in_memory());
-  EXPECT_EQ(loader.loads(), 1u);
+  EXPECT_EQ(loader->loads(), 1u);
   // A page that is in memory is not read.
   const uint64_t reads = t_.disk().counts().reads;
-  ASSERT_TRUE(loader.Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
-  EXPECT_EQ(loader.loads(), 1u);
+  ASSERT_TRUE(loader->Load(StoredTree::kTable, Target(key, Side::kAt)).ok());
+  EXPECT_EQ(loader->loads(), 1u);
   EXPECT_EQ(t_.disk().counts().reads, reads);
   t_.ExpectRight();
 }
@@ -78,10 +84,10 @@ TEST_F(PageLoaderTest, TheLeafBelowAKeyIsTheOneOnItsLeft) {
     if (page.id == leaf_) high = page.high;
   });
   ASSERT_FALSE(high.empty());
-  PageLoader loader(t_, t_.domain(), t_.store());
-  ASSERT_TRUE(loader.Load(StoredTree::kTable, Target(high, Side::kAt)).ok());
+  const auto loader = NewLoader(t_);
+  ASSERT_TRUE(loader->Load(StoredTree::kTable, Target(high, Side::kAt)).ok());
   EXPECT_FALSE(in_memory());
-  ASSERT_TRUE(loader.Load(StoredTree::kTable, Target(high, Side::kBelow)).ok());
+  ASSERT_TRUE(loader->Load(StoredTree::kTable, Target(high, Side::kBelow)).ok());
   EXPECT_TRUE(in_memory());
 }
 
@@ -112,14 +118,14 @@ TEST_F(PageLoaderTest, DamageIsSaidAndChangesNothing) {
 
 TEST_F(PageLoaderTest, AShortageOfDescriptorsOrMemoryIsNoDamage) {
   DamagedPages damaged(RealRuntime());
-  PageLoader loader(t_, t_.domain(), t_.store(), &damaged);
+  const auto loader = NewLoader(t_, &damaged);
   const std::string key = KeyOf(kNumber);
   const int fault =
       t_.disk().AddFault({.action = DiskFault::Action::kShortage, .kinds = kDiskOpen | kDiskRead, .count = 1});
-  EXPECT_EQ(loader.Load(StoredTree::kTable, Target(key, Side::kAt)), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(loader->Load(StoredTree::kTable, Target(key, Side::kAt)), ErrorCode::kResourceExhausted);
   EXPECT_EQ(t_.disk().hits(fault), 1u);
   EXPECT_EQ(damaged.count(), 0u);
-  EXPECT_TRUE(loader.Load(StoredTree::kTable, Target(key, Side::kAt)).ok()) << "tried again at once";
+  EXPECT_TRUE(loader->Load(StoredTree::kTable, Target(key, Side::kAt)).ok()) << "tried again at once";
   EXPECT_TRUE(in_memory());
 }
 
@@ -150,7 +156,7 @@ TEST_F(PageLoaderTest, AFailedReadIsNoErrorIfThePageHasAnotherImageByThen) {
 }
 
 TEST_F(PageLoaderTest, ManyAtOnceBringItInOnce) {
-  PageLoader loader(t_, t_.domain(), t_.store());
+  const auto loader = NewLoader(t_);
   for (int round = 0; round < 20; ++round) {
     const uint64_t bytes = t_.tree().statistics().bytes;
     std::atomic<int> ready{0};
@@ -161,7 +167,7 @@ TEST_F(PageLoaderTest, ManyAtOnceBringItInOnce) {
         ready.fetch_add(1);
         while (ready.load() < kThreads) RealRuntime().Yield();
         const std::string key = KeyOf(kNumber);
-        const Status status = loader.Load(StoredTree::kTable, Target(key, Side::kAt));
+        const Status status = loader->Load(StoredTree::kTable, Target(key, Side::kAt));
         EXPECT_TRUE(status.ok()) << status.ToString();
         RecordBatch batch;
         EXPECT_EQ(t_.tree().Read(key, &batch), BwTree::Found::kYes);
@@ -175,7 +181,197 @@ TEST_F(PageLoaderTest, ManyAtOnceBringItInOnce) {
     ASSERT_TRUE(t_.Evict(leaf_));
     EXPECT_EQ(t_.tree().statistics().bytes, bytes);
   }
-  EXPECT_LE(loader.loads(), 80u);
+  EXPECT_LE(loader->loads(), 80u);
+  t_.ExpectRight();
+}
+
+// Loads of many leaves, and continuations in place of threads that wait.
+class ManyLoadsTest : public ::testing::Test {
+ protected:
+  // Counts its calls, and calls `then` within each, if there is one.
+  class Waiter final : public LoadWaiter {
+   public:
+    void OnLoaded(const Status& status) override {
+      if (!status.ok()) failed_.fetch_add(1);
+      if (then) then();
+      calls_.fetch_add(1);
+    }
+    int calls() const { return calls_.load(); }
+    int failed() const { return failed_.load(); }
+    std::function<void()> then;
+
+   private:
+    std::atomic<int> calls_{0};
+    std::atomic<int> failed_{0};
+  };
+
+  ManyLoadsTest() {
+    t_.FillSettled(400);
+    for (uint64_t i = 0; i < 400; i += 20) keys_.push_back(KeyOf(i));
+    EvictAll();
+  }
+  void EvictAll() {
+    for (const PageId leaf : t_.Pages(0)) {
+      if (t_.HeadOf(leaf) != nullptr) EXPECT_TRUE(t_.Evict(leaf));
+    }
+  }
+  std::unique_ptr<PageLoader> NewLoader(const PageLoaderOptions& options = {}) {
+    return *PageLoader::Create(RealRuntime(), t_, t_.domain(), t_.store(), &damaged_, options);
+  }
+  size_t NotInMemory() {
+    size_t count = 0;
+    for (const std::string& key : keys_) count += t_.tree().FindUnloadedLeaves(Target(key, Side::kAt), true, 0).size();
+    return count;
+  }
+  // False: the condition has not become true in time.
+  template <typename Condition>
+  [[nodiscard]] static bool Until(const Condition& condition, Duration patience = std::chrono::seconds(30)) {
+    const MonotonicTime limit = RealRuntime().Now() + patience;
+    while (!condition()) {
+      if (RealRuntime().Now() > limit) return false;
+      RealRuntime().Yield();
+    }
+    return true;
+  }
+  static Result<bool> Start(PageLoader& loader, const std::string& key, LoadUrgency urgency, LoadWaiter* waiter) {
+    return loader.Start(StoredTree::kTable, Target(key, Side::kAt), urgency, waiter);
+  }
+
+  StoredTree t_;
+  DamagedPages damaged_{RealRuntime()};
+  std::vector<std::string> keys_;
+};
+
+TEST_F(ManyLoadsTest, LoadAllReturnsWhenEachLeafWasTried) {
+  const auto loader = NewLoader();
+  EXPECT_EQ(NotInMemory(), keys_.size());
+  loader->LoadAll(StoredTree::kTable, {}, Side::kAt);
+  loader->LoadAll(StoredTree::kTable, std::span(keys_).first(1), Side::kAt);
+  EXPECT_EQ(NotInMemory(), keys_.size() - 1);
+  loader->LoadAll(StoredTree::kTable, keys_, Side::kAt);
+  EXPECT_EQ(NotInMemory(), 0u);
+  t_.ExpectRight();
+}
+
+TEST_F(ManyLoadsTest, ReadsOfOneCallAreInFlightTogetherUpToTheBound) {
+  const auto loader = NewLoader({.threads = 1, .reads_in_flight = 12});
+  t_.disk().HoldOperations(kDiskRead);
+  const auto caller =
+      RealRuntime().StartThread("caller", [&] { loader->LoadAll(StoredTree::kTable, keys_, Side::kAt); });
+  EXPECT_TRUE(Until([&] { return t_.disk().held_operations() > 4; })) << t_.disk().held_operations();
+  for (int i = 0; i < 200; ++i) {
+    RealRuntime().Yield();
+    EXPECT_LE(t_.disk().held_operations(), 12u);
+  }
+  t_.disk().HoldOperations(0);
+  caller->Join();
+  EXPECT_EQ(NotInMemory(), 0u);
+}
+
+TEST_F(ManyLoadsTest, SeveralCallersAtOnceWithReadsThatCompleteInAnyOrder) {
+  const auto loader = NewLoader();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::unique_ptr<Thread>> callers;
+    for (int i = 0; i < 3; ++i) {
+      callers.push_back(RealRuntime().StartThread("caller", [&, i] {
+        loader->LoadAll(StoredTree::kTable, std::span(keys_).subspan(static_cast<size_t>(i) * 5), Side::kAt);
+      }));
+    }
+    callers.clear();
+    EXPECT_EQ(NotInMemory(), 0u);
+    EvictAll();
+  }
+  t_.ExpectRight();
+}
+
+TEST_F(ManyLoadsTest, AnUnreadablePageIsRecordedAndFailsOnlyItsOwnWaiters) {
+  const auto loader = NewLoader();
+  t_.disk().AddFault({.kinds = kDiskRead, .count = 1});
+  t_.disk().AddFault({.action = DiskFault::Action::kShort, .kinds = kDiskRead, .skip = 8, .count = 1});
+  std::vector<Waiter> waiters(keys_.size());
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const auto started = Start(*loader, keys_[i], LoadUrgency::kNow, &waiters[i]);
+    ASSERT_TRUE(started.ok() && *started);
+  }
+  int failed = 0;
+  for (const Waiter& waiter : waiters) {
+    ASSERT_TRUE(Until([&] { return waiter.calls() == 1; }));
+    failed += waiter.failed();
+  }
+  EXPECT_EQ(failed, 2);
+  EXPECT_EQ(damaged_.count(), 2u);
+  EXPECT_EQ(NotInMemory(), 2u);
+}
+
+TEST_F(ManyLoadsTest, MissesOfOnePageShareOneRead) {
+  const auto loader = NewLoader();
+  t_.disk().HoldOperations(kDiskRead);
+  std::vector<Waiter> waiters(10);
+  for (Waiter& waiter : waiters) ASSERT_TRUE(Start(*loader, keys_[3], LoadUrgency::kNow, &waiter).ok());
+  ASSERT_TRUE(Until([&] { return t_.disk().held_operations() != 0; }));
+  t_.disk().HoldOperations(0);
+  for (const Waiter& waiter : waiters) ASSERT_TRUE(Until([&] { return waiter.calls() == 1; }));
+  EXPECT_EQ(loader->loads(), 1u);
+  EXPECT_EQ(NotInMemory(), keys_.size() - 1);
+}
+
+TEST_F(ManyLoadsTest, AWaiterMayStartALoadOfTheSamePageAgain) {
+  const auto loader = NewLoader({.threads = 1});
+  Waiter first;
+  Waiter second;
+  first.then = [&] {
+    // The page leaves memory again before the next waiter looks at it.
+    for (const PageId leaf : t_.Pages(0)) {
+      if (t_.HeadOf(leaf) != nullptr) EXPECT_TRUE(t_.Evict(leaf));
+    }
+    const auto started = Start(*loader, keys_[0], LoadUrgency::kNow, &second);
+    EXPECT_TRUE(started.ok() && *started);
+  };
+  ASSERT_TRUE(Start(*loader, keys_[0], LoadUrgency::kNow, &first).ok());
+  EXPECT_TRUE(Until([&] { return first.calls() == 1 && second.calls() == 1; }));
+  EXPECT_EQ(loader->loads(), 2u);
+  EXPECT_EQ(NotInMemory(), keys_.size() - 1);
+}
+
+TEST_F(ManyLoadsTest, ALoadWaitsForMemoryWithoutAThreadAndUrgentOnesPassIt) {
+  std::atomic<bool> has_memory{false};
+  const auto loader = NewLoader({.threads = 1});
+  loader->SetMemoryGate([&](uint64_t) { return has_memory.load(); });
+  Waiter patient;
+  ASSERT_TRUE(Start(*loader, keys_[0], LoadUrgency::kWhenMemory, &patient).ok());
+  ASSERT_TRUE(loader->Load(StoredTree::kTable, Target(keys_[1], Side::kAt)).ok());
+  EXPECT_EQ(patient.calls(), 0);
+  EXPECT_EQ(loader->loads(), 1u);
+  has_memory.store(true);
+  loader->OnMemoryFreed();
+  EXPECT_TRUE(Until([&] { return patient.calls() == 1; }));
+  EXPECT_EQ(NotInMemory(), keys_.size() - 2);
+  loader->SetMemoryGate(nullptr);
+}
+
+// The evictor may load the page that a read waits for. It must not wait until the evictor has freed memory.
+TEST_F(ManyLoadsTest, AnUrgentLoadTakesALoadThatWaitsForMemoryAlong) {
+  const auto loader = NewLoader({.threads = 1});
+  loader->SetMemoryGate([](uint64_t) { return false; });
+  Waiter patient;
+  ASSERT_TRUE(Start(*loader, keys_[0], LoadUrgency::kWhenMemory, &patient).ok());
+  Waiter urgent;
+  ASSERT_TRUE(Start(*loader, keys_[0], LoadUrgency::kNow, &urgent).ok());
+  EXPECT_TRUE(Until([&] { return urgent.calls() == 1 && patient.calls() == 1; }, std::chrono::seconds(10)));
+  loader->SetMemoryGate(nullptr);  // so that the loader can end
+  EXPECT_TRUE(Until([&] { return urgent.calls() == 1 && patient.calls() == 1; }));
+  EXPECT_EQ(loader->loads(), 1u);
+}
+
+TEST_F(ManyLoadsTest, TheLoaderEndsWithReadsInFlightThatNobodyWaitsFor) {
+  auto loader = NewLoader();
+  t_.disk().HoldOperations(kDiskRead);
+  loader->ReadAhead(StoredTree::kTable, keys_, Side::kAt);
+  ASSERT_TRUE(Until([&] { return t_.disk().held_operations() != 0; }));
+  const auto end = RealRuntime().StartThread("end", [&] { loader.reset(); });
+  t_.disk().HoldOperations(0);
+  end->Join();
+  EXPECT_EQ(NotInMemory(), 0u);
   t_.ExpectRight();
 }
 

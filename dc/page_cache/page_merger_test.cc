@@ -17,10 +17,10 @@ constexpr uint64_t kRecords = 2000;
 
 class PageMergerTest : public ::testing::Test {
  protected:
-  PageMergerTest() : loader_(t_, t_.domain(), t_.store()) { t_.Fill(0, kRecords); }
+  PageMergerTest() { t_.Fill(0, kRecords); }
 
   PageMerger Merger(Duration interval) {
-    return {RealRuntime(), t_.domain(), t_, t_, loader_, interval, [this] { return stop_; }};
+    return {RealRuntime(), t_.domain(), t_, t_, *loader_, interval, [this] { return stop_; }};
   }
   void DeleteMost() {
     for (uint64_t i = 0; i < kRecords; ++i) {
@@ -51,7 +51,7 @@ class PageMergerTest : public ::testing::Test {
   }
 
   StoredTree t_;
-  PageLoader loader_;
+  const std::unique_ptr<PageLoader> loader_ = *PageLoader::Create(RealRuntime(), t_, t_.domain(), t_.store());
   bool stop_ = false;
 };
 
@@ -74,10 +74,10 @@ TEST_F(PageMergerTest, LoadsWhatItNeedsIfThereIsRoom) {
   ASSERT_GT(t_.Evict(), 10);
   PageMerger merger = Merger(std::chrono::microseconds(1));
   RunUntilDone(&merger, [] { return false; });
-  EXPECT_EQ(loader_.loads(), 0u);
+  EXPECT_EQ(loader_->loads(), 0u);
   const size_t leaves = t_.Pages(0).size();
   EXPECT_TRUE(RunUntil(&merger, [&] { return t_.Pages(0).size() < leaves / 2; }));
-  EXPECT_GT(loader_.loads(), 0u);
+  EXPECT_GT(loader_->loads(), 0u);
   t_.ExpectRight();
 }
 
@@ -88,7 +88,7 @@ TEST_F(PageMergerTest, ARoundThatIsStoppedGoesOnLater) {
   }
   LetGo();
   int steps = 0;
-  PageMerger merger(RealRuntime(), t_.domain(), t_, t_, loader_, std::chrono::microseconds(1),
+  PageMerger merger(RealRuntime(), t_.domain(), t_, t_, *loader_, std::chrono::microseconds(1),
                     [&steps] { return ++steps % 2 == 0; });
   const size_t leaves = t_.Pages(0).size();
   EXPECT_TRUE(RunUntil(&merger, [&] { return t_.Pages(0).size() < leaves * 3 / 4; }));

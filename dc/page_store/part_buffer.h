@@ -32,6 +32,11 @@ class PartBuffer {
   size_t bytes() const { return memory_.size(); }
   // The transfer of a begun read. The owner sets its `context`.
   IoRequest& request() { return request_; }
+  // Gives up the segment and the file of a read that will not be ended. REQUIRES: its request is not in flight.
+  void ForgetRead() {
+    segment_.reset();
+    file_.reset();
+  }
 
  private:
   friend class SegmentStore;

@@ -13,7 +13,6 @@
 #include "common/runtime/runtime.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/mapping_table.h"
-#include "dc/page_cache/load_pool.h"
 #include "dc/page_cache/page_evictor.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
@@ -28,16 +27,15 @@ class TestOperations {
       : storage_(NewMemoryStorage(RealRuntime())),
         trees_(RealRuntime(), tree, std::move(*MappingTable::Create(1 << 20)),
                std::move(*SegmentStore::Create(*storage_, RealRuntime(), "/pages", DcId(1), SegmentStoreOptions()))),
-        loader_(trees_.registry(), trees_.domain(), trees_.segments()),
-        loads_(RealRuntime(), loader_, /*threads=*/1) {
+        loader_(*PageLoader::Create(RealRuntime(), trees_.registry(), trees_.domain(), trees_.segments())) {
     auto evictor = PageEvictor::Create(
-        RealRuntime(), trees_.environment(), trees_.segments(), trees_.registry(), trees_.registry(), loads_,
+        RealRuntime(), trees_.environment(), trees_.segments(), trees_.registry(), trees_.registry(), *loader_,
         [this] { return trees_.memory_bytes(); }, /*budget=*/0, /*merge_interval=*/std::chrono::seconds(1),
         [](const Status& status) { FailStop(status.ToString()); });
     DEUT_CHECK(evictor.ok());
     evictor_ = std::move(*evictor);
     operations_ = std::make_unique<RecordOperations>(
-        RealRuntime(), trees_, loads_, *evictor_,
+        RealRuntime(), trees_, *loader_, *evictor_,
         RecordOperationsOptions{.leaf_page_bytes = tree.leaf_page_bytes, .apply_helpers = helpers});
   }
 
@@ -48,8 +46,7 @@ class TestOperations {
  private:
   const std::unique_ptr<Storage> storage_;
   TableTrees trees_;
-  PageLoader loader_;
-  LoadPool loads_;
+  const std::unique_ptr<PageLoader> loader_;
   std::unique_ptr<PageEvictor> evictor_;
   std::unique_ptr<RecordOperations> operations_;
 };

@@ -18,15 +18,20 @@ constexpr uint64_t kMaxPagesPerGuard = 4;
 // Largest number of pages that a scan loads ahead of itself.
 constexpr size_t kMaxPagesAhead = 8;
 
+// The page at which a scan continues.
+Target WantedPage(Direction direction, const ScanCursor& cursor) {
+  return direction == Direction::kAscending ? Target(cursor.low, Side::kAt) : Target(cursor.high, Side::kBelow);
+}
+
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
 }  // namespace
 
-RecordOperations::RecordOperations(Runtime& runtime, TableTrees& trees, LoadPool& loads, PageEvictor& evictor,
+RecordOperations::RecordOperations(Runtime& runtime, TableTrees& trees, PageLoader& loader, PageEvictor& evictor,
                                    const RecordOperationsOptions& options)
     : runtime_(runtime),
       trees_(trees),
-      loads_(loads),
+      loader_(loader),
       evictor_(evictor),
       leaf_page_bytes_(options.leaf_page_bytes),
       team_(runtime, options.apply_helpers) {}
@@ -94,21 +99,32 @@ Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* 
     if (!missing) return Status::Ok();
     evictor_.WakeIfOverHighMark();
     evictor_.WaitForMemory(PageEvictor::Purpose::kToRead);
-    DEUT_RETURN_IF_ERROR(loads_.loader().Load(table, Target(key, Side::kAt)));
+    DEUT_RETURN_IF_ERROR(loader_.Load(table, Target(key, Side::kAt)));
   }
 }
 
-// A scan is counted once, by the call that answers it: a call that stops at a missing page returns no answer, and its
-// records are found again.
-Status RecordOperations::TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
-                                 uint64_t max_pages, RecordBatch* answer, bool* missing) {
-  const size_t before = answer->size();
-  DEUT_RETURN_IF_ERROR(ScanPages(table, direction, cursor, budget, &max_pages, answer, missing));
+// A scan is counted once, by the call that completes its answer.
+Status RecordOperations::ContinueScan(TableId table, Direction direction, ScanState* scan, RecordBatch* answer,
+                                      bool* missing) {
+  DEUT_RETURN_IF_ERROR(ScanPages(table, direction, &scan->cursor, &scan->budget, &scan->pages, answer, missing));
   if (*missing) return Status::Ok();
-  DEUT_DCHECK(answer->size() >= before);
   scans_.Add(1);
-  records_returned_.Add(answer->size() - before);
+  records_returned_.Add(answer->size());
   return Status::Ok();
+}
+
+Result<bool> RecordOperations::StartLoad(TableId table, std::string_view key, LoadWaiter* waiter) {
+  evictor_.WakeIfOverHighMark();
+  return loader_.Start(table, Target(key, Side::kAt), LoadUrgency::kWhenMemory, waiter);
+}
+
+Result<bool> RecordOperations::StartLoad(TableId table, Direction direction, ScanState* scan, const RecordBatch& answer,
+                                         LoadWaiter* waiter) {
+  evictor_.WakeIfOverHighMark();
+  const uint64_t pages_ahead = PagesAhead(scan->ahead.misses++, /*whole=*/true, scan->budget, answer);
+  ReadAhead(table, direction, scan->cursor, pages_ahead);
+  // From this call on the waiter may use `scan` and `answer`.
+  return loader_.Start(table, WantedPage(direction, scan->cursor), LoadUrgency::kWhenMemory, waiter);
 }
 
 Status RecordOperations::ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
@@ -148,39 +164,43 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
     }
     evictor_.WakeIfOverHighMark();
     evictor_.WaitForMemory(PageEvictor::Purpose::kToRead);
-    // The more pages a scan has missed, the more pages it loads ahead, but at most as many as it has budget for.
-    uint64_t pages = std::min<uint64_t>(kMaxPagesAhead, misses == 0 ? 0 : uint64_t{1} << std::min(misses - 1, 16u));
-    if (ahead == nullptr && pages != 0) {
-      const uint64_t bytes = budget->bytes - std::min(budget->bytes, answer->bytes().size());
-      const uint64_t records = budget->records - std::min(budget->records, answer->size());
-      pages = std::min({pages, bytes / leaf_page_bytes_, records / std::max<uint64_t>(answer->size() / misses, 1)});
-    }
-    ++misses;
-    DEUT_RETURN_IF_ERROR(LoadForScan(table, direction, *cursor, pages));
+    ReadAhead(table, direction, *cursor, PagesAhead(misses++, /*whole=*/ahead == nullptr, *budget, *answer));
+    // This costs nothing if the leaf is loaded by now.
+    DEUT_RETURN_IF_ERROR(loader_.Load(table, WantedPage(direction, *cursor)));
   }
 }
 
-Status RecordOperations::LoadForScan(TableId table, Direction direction, const ScanCursor& cursor, size_t pages_ahead) {
+// The more pages a scan has missed, the more pages it loads ahead, but at most as many as it has budget for.
+uint64_t RecordOperations::PagesAhead(uint32_t misses, bool whole, const ScanBudget& budget,
+                                      const RecordBatch& answer) const {
+  if (misses == 0) return 0;
+  const uint64_t pages = std::min<uint64_t>(kMaxPagesAhead, uint64_t{1} << std::min(misses - 1, 16u));
+  if (!whole) return pages;
+  const uint64_t bytes = budget.bytes - std::min<uint64_t>(budget.bytes, answer.bytes().size());
+  const uint64_t records = budget.records - std::min<uint64_t>(budget.records, answer.size());
+  return std::min({pages, bytes / leaf_page_bytes_, records / std::max<uint64_t>(answer.size() / misses, 1)});
+}
+
+// The leaves are loaded as continuations of nobody. The scan goes on when the first of them is there, and joins the
+// load of the next one if it is faster than the disk.
+void RecordOperations::ReadAhead(TableId table, Direction direction, const ScanCursor& cursor, uint64_t pages_ahead) {
+  if (pages_ahead == 0) return;
   const bool ascending = direction == Direction::kAscending;
-  const Target wanted = ascending ? Target(cursor.low, Side::kAt) : Target(cursor.high, Side::kBelow);
-  if (pages_ahead != 0) {
-    std::vector<std::string> lows;
-    {
-      const ReclamationDomain::Guard guard(trees_.domain());
-      const TableRegistry::Found found = trees_.registry().Find(table);
-      if (found.table == nullptr) return NoSuchTable(table);
-      lows = found.table->tree->FindUnloadedLeaves(wanted, ascending, pages_ahead);
-    }
-    // The scan does not reach the leaves beyond its end.
-    if (ascending && !cursor.high.empty()) {
-      std::erase_if(lows, [&](const std::string& low) { return low >= cursor.high; });
-    } else if (!ascending) {
-      while (lows.size() > 1 && lows[1] <= cursor.low) lows.erase(lows.begin());
-    }
-    if (lows.size() > 1) loads_.LoadAll(table, lows, Side::kAt);
+  std::vector<std::string> lows;
+  {
+    const ReclamationDomain::Guard guard(trees_.domain());
+    const TableRegistry::Found found = trees_.registry().Find(table);
+    if (found.table == nullptr) return;
+    lows = found.table->tree->FindUnloadedLeaves(WantedPage(direction, cursor), ascending, pages_ahead);
   }
-  // This costs nothing if the leaf is loaded by now.
-  return loads_.loader().Load(table, wanted);
+  // The scan does not reach the leaves beyond its end.
+  if (ascending && !cursor.high.empty()) {
+    std::erase_if(lows, [&](const std::string& low) { return low >= cursor.high; });
+  } else if (!ascending) {
+    while (lows.size() > 1 && lows[1] <= cursor.low) lows.erase(lows.begin());
+    std::ranges::reverse(lows);  // the leaf that the scan reaches first
+  }
+  loader_.ReadAhead(table, lows, Side::kAt);
 }
 
 Result<std::vector<std::string>> RecordOperations::Partition(TableId table, uint32_t n) {

@@ -2,8 +2,9 @@
 // knows tables, versions and idempotence. It knows nothing of transactions, peers or positions of a stream
 // (dc/server), of pages (dc/bwtree), nor of what keeps them small and durable (dc/store).
 //
-// Records may exceed the memory (dc/page_cache). A read of a page that is not in memory blocks on the disk. A thread
-// that must not block calls the Try methods first.
+// Records may exceed the memory (dc/page_cache). Read, Scan and ApplyBatch block while a page that is not in memory is
+// read. A thread that must not block calls TryRead or ContinueScan. When these meet such a page, StartLoad starts to
+// load it, and a continuation (LoadWaiter) calls them again.
 //
 // Idempotence: any entry may be applied again, late, or out of order with entries of other keys (rules X1, X2, T1).
 // The only entry whose place matters is a low-water entry: everything in the log below it was applied before (rule
@@ -28,7 +29,6 @@
 #include "common/runtime/runtime.h"
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
-#include "dc/page_cache/load_pool.h"
 #include "dc/page_cache/page_evictor.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/record_ops/apply_team.h"
@@ -50,8 +50,8 @@ struct RecordOperationsOptions {
 
 class RecordOperations {
  public:
-  // `loads` and `evictor` load the pages of `trees`, and keep them within the memory budget.
-  RecordOperations(Runtime& runtime, TableTrees& trees, LoadPool& loads, PageEvictor& evictor,
+  // `loader` and `evictor` load the pages of `trees`, and keep them within the memory budget.
+  RecordOperations(Runtime& runtime, TableTrees& trees, PageLoader& loader, PageEvictor& evictor,
                    const RecordOperationsOptions& options);
   RecordOperations(const RecordOperations&) = delete;
   RecordOperations& operator=(const RecordOperations&) = delete;
@@ -96,10 +96,23 @@ class RecordOperations {
   // `ahead`: state of a scan that will continue; null: this call is the whole scan.
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
               RecordBatch* answer, ScanReadAhead* ahead = nullptr);
-  // The same, but does not block. *missing: the scan stopped before a page that is not in memory. Such a call is not
-  // counted, and its records are of use only to a caller that starts over.
-  Status TryScan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
-                 RecordBatch* answer, bool* missing);
+  // A whole scan that does not block. Its state lies here while it waits for pages.
+  struct ScanState {
+    ScanCursor cursor;
+    ScanBudget budget;
+    uint64_t pages = 0;  // number of pages that it may still read
+    ScanReadAhead ahead;
+  };
+  // Begins or continues a scan, whose `answer` was empty at its beginning. *missing: it has stopped before a page that
+  // is not in memory. The caller calls StartLoad, and then this method again with the same state and answer.
+  Status ContinueScan(TableId table, Direction direction, ScanState* scan, RecordBatch* answer, bool* missing);
+
+  // Starts to load the page that TryRead missed, or the page that ContinueScan missed and, for a scan that goes on
+  // missing, some of the next ones. Does not block. Returns as PageLoader::Start: if `true`, `waiter` is called once,
+  // perhaps before this method returns.
+  Result<bool> StartLoad(TableId table, std::string_view key, LoadWaiter* waiter);
+  Result<bool> StartLoad(TableId table, Direction direction, ScanState* scan, const RecordBatch& answer,
+                         LoadWaiter* waiter);
 
   // As BwTree::Partition. NOT_FOUND: no such table.
   Result<std::vector<std::string>> Partition(TableId table, uint32_t n);
@@ -112,7 +125,8 @@ class RecordOperations {
 
  private:
   Status ApplyEntry(const LogEntryView& entry);
-  // TryScan without counting. *pages: the number of pages that it may still read; decremented.
+  // Scans as far as memory can answer, and counts nothing. *pages: the number of pages that it may still read;
+  // decremented.
   Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t* pages,
                    RecordBatch* answer, bool* missing);
   void TryReadGroup(std::span<PointRead> reads);
@@ -126,14 +140,17 @@ class RecordOperations {
   // Applies the updates from the first one up to the first that needs a load or a wait; returns how many. REQUIRES:
   // they belong to one table, and are at most kMaxUpdatesPerGroup.
   Result<size_t> ApplyWithoutWaiting(std::span<const LogEntryView> updates);
-  // Loads the leaf that a scan needs now, and some of the leaves that it will reach next.
-  Status LoadForScan(TableId table, Direction direction, const ScanCursor& cursor, size_t pages_ahead);
+  // The number of pages that a scan loads ahead. `misses`: the number of its earlier misses. `whole`: no later call
+  // continues it.
+  uint64_t PagesAhead(uint32_t misses, bool whole, const ScanBudget& budget, const RecordBatch& answer) const;
+  // Starts to load the leaf that a scan needs now, and some of the leaves that it will reach next.
+  void ReadAhead(TableId table, Direction direction, const ScanCursor& cursor, uint64_t pages_ahead);
   Result<bool> Update(const LogEntryView& entry);
   void ApplyLowWater(Timestamp low_water);
 
   Runtime& runtime_;
   TableTrees& trees_;
-  LoadPool& loads_;
+  PageLoader& loader_;
   PageEvictor& evictor_;
   const uint32_t leaf_page_bytes_;
   ApplyTeam team_;

@@ -421,13 +421,16 @@ Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
   ScanBudget budget;
   if (request->limit_records != 0) budget.records = request->limit_records;
   budget.bytes = std::min(request->limit_bytes, kMaxScanBytes);
-  static thread_local ScanCursor cursor;  // reuses its buffers from scan to scan
+  static thread_local RecordOperations::ScanState scan;  // reuses its buffers from scan to scan
+  ScanCursor& cursor = scan.cursor;
   cursor.low = request->low;
   cursor.high = request->high;
   cursor.complete = false;
+  scan.budget = budget;
+  scan.pages = kMaxPagesPerScan;
   if (missing != nullptr) {
-    DEUT_RETURN_IF_ERROR(operations_.TryScan(request->table, request->direction, &cursor, &budget, kMaxPagesPerScan,
-                                             &request->answer, missing));
+    DEUT_RETURN_IF_ERROR(
+        operations_.ContinueScan(request->table, request->direction, &scan, &request->answer, missing));
     if (*missing) return Status::Ok();
   } else {
     DEUT_RETURN_IF_ERROR(

@@ -15,9 +15,6 @@ namespace {
 // Approximate bytes that a checkpoint writes for each page.
 constexpr uint64_t kCheckpointBytesPerPage = 16;
 
-// Threads that load pages for callers that need several at once.
-constexpr int kLoadThreads = 8;
-
 }  // namespace
 
 Result<std::unique_ptr<RecordStore>> RecordStore::Open(Runtime& runtime, const Location& location,
@@ -60,9 +57,7 @@ RecordStore::RecordStore(Runtime& runtime, const RecordStoreOptions& options, Re
       options_(options),
       found_(recovered.found),
       trees_(runtime, options.tree, std::move(recovered.pages), std::move(recovered.store)),
-      damaged_(runtime),
-      loader_(trees_.registry(), trees_.domain(), trees_.segments(), &damaged_),
-      loads_(runtime, loader_, kLoadThreads) {
+      damaged_(runtime) {
   DEUT_CHECK(found_.oldest_kept <= found_.opened);
   trees_.pages().KeepFreedIds();
 }
@@ -72,6 +67,8 @@ Status RecordStore::Start(const Location& location) {
   TableRegistry& tables = trees_.registry();
   SegmentStore& segments = trees_.segments();
   const auto report = [this](const Status& status) { ReportIfFatal(status); };
+  DEUT_ASSIGN_OR_RETURN(loader_,
+                        PageLoader::Create(runtime_, tables, trees_.domain(), segments, &damaged_, options_.loader));
   const CheckpointEnvironment checkpoints{runtime_,
                                           location.storage,
                                           location.directory,
@@ -81,19 +78,19 @@ Status RecordStore::Start(const Location& location) {
                                           trees_.gate(),
                                           tables,
                                           segments,
-                                          loader_,
+                                          *loader_,
                                           [this] { evictor_->WaitForMemory(PageEvictor::Purpose::kToRead); }};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found_));
   DEUT_CHECK(stable() == found_.stable);  // a TC that knew the incarnation before relies on it
-  DEUT_ASSIGN_OR_RETURN(evictor_,
-                        PageEvictor::Create(
-                            runtime_, environment, segments, tables, tables, loads_, [this] { return memory_bytes(); },
-                            options_.memory_bytes, options_.merge_interval, report));
+  DEUT_ASSIGN_OR_RETURN(
+      evictor_, PageEvictor::Create(
+                    runtime_, environment, segments, tables, tables, *loader_, [this] { return memory_bytes(); },
+                    options_.memory_bytes, options_.merge_interval, report));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, trees_.pages(), trees_.domain(), segments,
                                               options_.store.segment_bytes, options_.cleaner, report);
   scrubber_ = std::make_unique<SegmentScrubber>(runtime_, trees_.pages(), trees_.domain(), segments, options_.scrubber);
   operations_ =
-      std::make_unique<RecordOperations>(runtime_, trees_, loads_, *evictor_,
+      std::make_unique<RecordOperations>(runtime_, trees_, *loader_, *evictor_,
                                          RecordOperationsOptions{.leaf_page_bytes = options_.tree.leaf_page_bytes,
                                                                  .apply_helpers = options_.apply_helpers});
   return Status::Ok();
@@ -107,6 +104,7 @@ RecordStore::~RecordStore() {
   cleaner_.reset();
   evictor_.reset();
   checkpointer_.reset();
+  loader_.reset();
 }
 
 Status RecordStore::Checkpoint(const std::function<Position()>& applied, const Checkpointer::RecordKept& record_kept) {
@@ -165,7 +163,7 @@ void RecordStore::AppendCounters(std::vector<CounterValue>* counters) {
   add("recovery_inner_pages", recovery_.inner_pages);
   add("recovery_ms", recovery_.milliseconds);
   add("pages_damaged", damaged_.count());
-  add("pages_loaded", loader_.loads());
+  add("pages_loaded", loader_->loads());
   add("pages_swapped_out", evictor_->evictions());
   add("checkpoints", checkpointer_->taken());
   const CleanerStatistics cleaner = cleaner_->statistics();

@@ -27,7 +27,6 @@
 #include "dc/checkpoint/recovery.h"
 #include "dc/cleaner/segment_cleaner.h"
 #include "dc/page_cache/damaged_pages.h"
-#include "dc/page_cache/load_pool.h"
 #include "dc/page_cache/page_evictor.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
@@ -49,6 +48,8 @@ struct RecordStoreOptions {
   Duration merge_interval = std::chrono::seconds(1);
   // As RecordOperationsOptions::apply_helpers.
   uint32_t apply_helpers = 0;
+  // How pages are read into memory.
+  PageLoaderOptions loader;
   // Called once, on any thread, when the content of the disk can no longer be trusted: a sync or write failed for
   // another reason than lack of space. By default the process ends.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
@@ -139,9 +140,8 @@ class RecordStore {
   RecoveryFigures recovery_;
   TableTrees trees_;
   DamagedPages damaged_;
-  PageLoader loader_;
-  LoadPool loads_;
-  // Each of these uses those before it. The checkpointer also waits for the evictor.
+  // Each of these uses those before it. The checkpointer also waits for the evictor, and the loader asks it for memory.
+  std::unique_ptr<PageLoader> loader_;
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<PageEvictor> evictor_;
   std::unique_ptr<SegmentCleaner> cleaner_;

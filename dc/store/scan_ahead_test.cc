@@ -19,6 +19,7 @@ RecordStoreOptions Options() {
   RecordStoreOptions options = SmallPages(/*memory_bytes=*/0);
   options.tree.inner_page_bytes = 16 << 10;  // makes the leaves neighbours under one parent
   options.scrubber.bytes_per_second = 0;
+  options.loader.threads = 1;  // so that the loads of a scan are counted before it goes on
   return options;
 }
 
