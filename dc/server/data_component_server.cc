@@ -64,6 +64,13 @@ size_t ReadsOfOneSender(absl::Span<DataRequest* const> requests) {
   return count;
 }
 
+// Returns the state for a scan on this thread, which keeps its buffers from scan to scan. Null for a point read.
+RecordOperations::ScanState* OwnScanFor(const DataRequest& request) {
+  if (request.kind != DataRequest::Kind::kScan) return nullptr;
+  static thread_local RecordOperations::ScanState scan;
+  return &scan;
+}
+
 void Prepare(DataRequest* request, DcIncarnation answered_by) {
   request->answer.Clear();
   request->complete = false;
@@ -193,7 +200,10 @@ DataComponentServer::DataComponentServer(const DataComponentOptions& options, Ru
           runtime, *records_, options.checkpoints, [this] { return applied_.load(); },
           [this](CheckpointNumber oldest_kept) { return state_.RecordKept(oldest_kept); }),
       mutex_(runtime),
-      misses_(runtime, submits_, options.miss_threads, [this](DataRequest* request) { AnswerMissed(request); }) {
+      misses_(runtime, submits_,
+              [this](DataRequest* request, RecordOperations::ScanState* scan, bool missing, LoadWaiter* waiter) {
+                return ContinueMissed(request, scan, missing, waiter);
+              }) {
   // A TC may hear of this incarnation from now on, so a later start must find it in the folder.
   DEUT_CHECK(claimed.saved);
 }
@@ -204,8 +214,8 @@ DataComponentServer::~DataComponentServer() {
     CloseLogStream(DEUT_ERROR(kUnavailable, "the data component has ended"));
   }
   DEUT_POINT("dc.ending");
-  // The pool ends before the fence's gate closes. Behind a closed gate its requests would get FENCED, and their TC
-  // would stop serving.
+  // The missed requests are answered before the fence's gate closes. Behind a closed gate they would get FENCED, and
+  // their TC would stop serving.
   misses_.Stop();
   fencing_.End();
 }
@@ -233,7 +243,7 @@ class DataComponentServer::Reads final : public DirectReads {
       if (reads > 1) {
         all = server_.TryReads(requests.first(reads)) && all;
       } else {
-        requests[0]->status = server_.Execute(requests[0], &requests[0]->missed_in_memory);
+        requests[0]->status = server_.Execute(requests[0], OwnScanFor(*requests[0]), &requests[0]->missed_in_memory);
         all = !requests[0]->missed_in_memory && all;
       }
       requests.remove_prefix(std::max<size_t>(reads, 1));
@@ -351,20 +361,22 @@ void DataComponentServer::Submit(absl::Span<DataRequest* const> requests) {
     }
     requests.remove_prefix(1);
     Prepare(request, fencing_.incarnation());
+    RecordOperations::ScanState* scan = nullptr;
     if (!admission->status().ok()) {
       request->missed_in_memory = false;
       request->status = admission->status();
     } else if (!request->missed_in_memory) {
-      request->status = Execute(request, &request->missed_in_memory);
+      scan = OwnScanFor(*request);
+      request->status = Execute(request, scan, &request->missed_in_memory);
     }
-    Answer(request);
+    Answer(request, scan);
   }
 }
 
 void DataComponentServer::SubmitReads(absl::Span<DataRequest* const> requests) {
   for (DataRequest* const request : requests) Prepare(request, fencing_.incarnation());
   TryReads(requests);
-  for (DataRequest* const request : requests) Answer(request);
+  for (DataRequest* const request : requests) Answer(request, /*scan=*/nullptr);
 }
 
 bool DataComponentServer::TryReads(absl::Span<DataRequest* const> requests) {
@@ -385,57 +397,69 @@ bool DataComponentServer::TryReads(absl::Span<DataRequest* const> requests) {
   return all;
 }
 
-void DataComponentServer::Answer(DataRequest* request) {
+void DataComponentServer::Answer(DataRequest* request, RecordOperations::ScanState* scan) {
   if (std::exchange(request->missed_in_memory, false)) {
-    misses_.Add(request);
+    misses_.Park(request, scan);
   } else {
     request->Finish(runtime_);
   }
 }
 
-void DataComponentServer::AnswerMissed(DataRequest* request) {
+bool DataComponentServer::ContinueMissed(DataRequest* request, RecordOperations::ScanState* scan, bool missing,
+                                         LoadWaiter* waiter) {
   DEUT_DCHECK(!request->missed_in_memory);
   DEUT_DCHECK(request->answered_by == fencing_.incarnation());  // X3: Submit has prepared it
-  request->answer.Clear();
-  {
-    const Fencing::Admission admission(fencing_, request->sender);
-    request->status = admission.status().ok() ? Execute(request, nullptr) : admission.status();
+  // Each run is a call of its own. A Hello of another TC does not wait for the loads in between; the next run finds
+  // that TC and answers FENCED.
+  const Fencing::Admission admission(fencing_, request->sender);
+  request->status = admission.status();
+  while (request->status.ok()) {
+    if (missing) {
+      const Result<bool> started =
+          request->kind == DataRequest::Kind::kRead
+              ? operations_.StartLoad(request->table, request->key, waiter)
+              : operations_.StartLoad(request->table, request->direction, scan, request->answer, waiter);
+      // After `true`, another thread may have answered the request already.
+      if (started.ok() && *started) return false;
+      request->status = started.status();
+      if (!started.ok()) break;
+    }
+    // A scan that has a state goes on; one without begins here.
+    const bool continues = request->kind == DataRequest::Kind::kScan && (missing || scan->pages != 0);
+    request->status = continues ? ContinueScan(request, scan, &missing) : Execute(request, scan, &missing);
+    if (request->status.ok() && !missing) break;
   }
-  request->Finish(runtime_);
+  return true;
 }
 
-Status DataComponentServer::Execute(DataRequest* request, bool* missing) {
-  if (request->kind == DataRequest::Kind::kScan) return ExecuteScan(request, missing);
+Status DataComponentServer::Execute(DataRequest* request, RecordOperations::ScanState* scan, bool* missing) {
+  if (request->kind == DataRequest::Kind::kScan) return BeginScan(request, scan, missing);
   if (request->key.empty() || request->key.size() > kMaxKeyBytes) {
     return DEUT_ERROR(kInvalidArgument, "key of ", request->key.size(), " bytes, allowed are 1 to ", kMaxKeyBytes);
   }
-  if (missing == nullptr) return operations_.Read(request->table, request->key, &request->answer);
   return operations_.TryRead(request->table, request->key, &request->answer, missing);
 }
 
-Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
+Status DataComponentServer::BeginScan(DataRequest* request, RecordOperations::ScanState* scan, bool* missing) {
   if (std::max(request->low.size(), request->high.size()) > kMaxBoundBytes) [[unlikely]] {
     DEUT_RETURN_IF_ERROR(CheckBound("low bound", request->low));
     DEUT_RETURN_IF_ERROR(CheckBound("high bound", request->high));
   }
-  ScanBudget budget;
-  if (request->limit_records != 0) budget.records = request->limit_records;
-  budget.bytes = std::min(request->limit_bytes, kMaxScanBytes);
-  static thread_local RecordOperations::ScanState scan;  // reuses its buffers from scan to scan
-  ScanCursor& cursor = scan.cursor;
-  cursor.low = request->low;
-  cursor.high = request->high;
-  cursor.complete = false;
-  scan.budget = budget;
-  scan.pages = kMaxPagesPerScan;
-  if (missing != nullptr) {
-    DEUT_RETURN_IF_ERROR(
-        operations_.ContinueScan(request->table, request->direction, &scan, &request->answer, missing));
-    if (*missing) return Status::Ok();
-  } else {
-    DEUT_RETURN_IF_ERROR(
-        operations_.Scan(request->table, request->direction, &cursor, &budget, kMaxPagesPerScan, &request->answer));
-  }
+  scan->budget = ScanBudget();
+  if (request->limit_records != 0) scan->budget.records = request->limit_records;
+  scan->budget.bytes = std::min(request->limit_bytes, kMaxScanBytes);
+  scan->cursor.low = request->low;
+  scan->cursor.high = request->high;
+  scan->cursor.complete = false;
+  scan->pages = kMaxPagesPerScan;
+  scan->ahead = RecordOperations::ScanReadAhead();
+  return ContinueScan(request, scan, missing);
+}
+
+Status DataComponentServer::ContinueScan(DataRequest* request, RecordOperations::ScanState* scan, bool* missing) {
+  DEUT_RETURN_IF_ERROR(operations_.ContinueScan(request->table, request->direction, scan, &request->answer, missing));
+  if (*missing) return Status::Ok();
+  ScanCursor& cursor = scan->cursor;
   request->complete = cursor.complete;
   if (!cursor.complete)
     request->covered = request->direction == Direction::kAscending ? std::move(cursor.low) : std::move(cursor.high);
@@ -443,8 +467,8 @@ Status DataComponentServer::ExecuteScan(DataRequest* request, bool* missing) {
 }
 
 void DataComponentServer::Abandon(DataRequest* request) {
-  // A request is in one of three states: queued in the miss pool, in work by a call of Submit or of the pool, or
-  // answered.
+  // A request is in one of three states: parked, in work by a call of Submit or by a thread that has loaded its page,
+  // or answered.
   misses_.Remove(request);
   submits_.WaitForRunning();
 }

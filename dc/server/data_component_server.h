@@ -9,7 +9,8 @@
 // running: it waits for them, and they answer nothing afterwards.
 //
 // Admission and fencing of senders: fencing.h. Streams: apply_stream.h, bulk_scan.h. Reads and short scans run on the
-// calling thread if memory can answer them, else on separate threads (miss_pool.h).
+// calling thread as far as memory can answer them. One that needs a page from the disk waits without a thread, and goes
+// on on the thread that has loaded the page (missed_requests.h).
 // Thread-safety: all methods from any thread. Reads, scans and applying take no lock; Hello and opening a log stream
 // do.
 // Ownership: owns the directory's lock, the records and all threads; borrows runtime and storage.
@@ -36,7 +37,7 @@
 #include "dc/server/call_grace_period.h"
 #include "dc/server/checkpoint_driver.h"
 #include "dc/server/fencing.h"
-#include "dc/server/miss_pool.h"
+#include "dc/server/missed_requests.h"
 #include "dc/server/state_file.h"
 #include "dc/server/state_keeper.h"
 #include "dc/store/record_store.h"
@@ -48,7 +49,6 @@ struct DataComponentOptions {
   std::string directory;  // created if it does not exist
   RecordStoreOptions records;
   CheckpointPolicy checkpoints;
-  int miss_threads = 16;
   // Number of threads that apply a large batch of the log together, including the stream's own. 0: the number of this
   // machine's processors, at most kMaxApplyThreads, whatever share of them this process has. It determines
   // records.apply_helpers.
@@ -119,13 +119,16 @@ class DataComponentServer final : public DataComponent {
   void SubmitReads(absl::Span<DataRequest* const> requests);
   // Answers the requests that memory can answer, and sets `missed_in_memory` of the rest. True: all are answered.
   bool TryReads(absl::Span<DataRequest* const> requests);
-  // Finishes the request now, or passes it to the miss pool if its `missed_in_memory` is set.
-  void Answer(DataRequest* request);
-  // Executes the request. With `missing` it does not block: *missing tells that a page is not in memory, and nothing
-  // was done then.
-  Status Execute(DataRequest* request, bool* missing);
-  Status ExecuteScan(DataRequest* request, bool* missing);
-  void AnswerMissed(DataRequest* request);
+  // Finishes the request now, or parks it if its `missed_in_memory` is set. `scan`: null, or the state of a scan that
+  // has met a page that is not in memory.
+  void Answer(DataRequest* request, RecordOperations::ScanState* scan);
+  // Begins the request, and does not block. *missing: a page is not in memory. A read has done nothing then. A scan has
+  // answered a part, and `scan` has its state.
+  Status Execute(DataRequest* request, RecordOperations::ScanState* scan, bool* missing);
+  Status BeginScan(DataRequest* request, RecordOperations::ScanState* scan, bool* missing);
+  Status ContinueScan(DataRequest* request, RecordOperations::ScanState* scan, bool* missing);
+  // As MissedRequests::Continue.
+  bool ContinueMissed(DataRequest* request, RecordOperations::ScanState* scan, bool missing, LoadWaiter* waiter);
   uint64_t FreeBytes();
 
   Runtime& runtime_;
@@ -146,7 +149,7 @@ class DataComponentServer final : public DataComponent {
   CheckpointDriver checkpoints_;  // its thread uses the members above
   Mutex mutex_;                   // held by Hello and by opening log streams
   std::shared_ptr<ApplyStream> log_stream_ DEUT_GUARDED_BY(mutex_);
-  MissPool misses_;  // the last member: its threads use the others
+  MissedRequests misses_;  // the last member: its requests use the others
 };
 
 }  // namespace deut::dc

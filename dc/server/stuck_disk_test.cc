@@ -92,13 +92,12 @@ TEST_F(StuckDiskTest, ACallThatWaitsForTheDiskReportsNoOtherTcWhenTheIncarnation
   stream_.reset();
   dc_.reset();
   DataComponentOptions options = SmallServer();
-  options.miss_threads = 1;
   auto opened = DataComponentServer::Open(options, *storage_, RealRuntime());
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
   dc_ = std::move(*opened);
   tc_ = SayHello(*dc_, 1);
   disk_.HoldOperations(kDiskRead);
-  std::array<DataRequest, 3> requests;  // one waits for the disk, the others wait for that one
+  std::array<DataRequest, 3> requests;  // all wait for the read of one page
   for (DataRequest& request : requests) {
     request.sender = tc_;
     request.kind = DataRequest::Kind::kRead;

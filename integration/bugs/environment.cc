@@ -69,7 +69,8 @@ void DrawDc(Random& random, dc::DataComponentOptions* dc) {
   if (!random.OneIn(3)) records.memory_bytes = Power(random, 18, 20);
   dc->checkpoints.log_bytes = Power(random, 10, 15);
   dc->checkpoints.interval = Micros(random, 2000, 30000);
-  dc->miss_threads = static_cast<int>(random.Between(1, 4));
+  dc->records.loader.threads = static_cast<uint32_t>(random.Between(1, 4));
+  dc->records.loader.reads_in_flight = static_cast<uint32_t>(random.Between(1, 32));
 }
 
 }  // namespace

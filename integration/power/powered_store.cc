@@ -45,7 +45,7 @@ tc::TransactionComponentOptions SmallOptions(Duration device_timeout) {
 dc::DataComponentOptions SmallPages(const StoreSizes& sizes) {
   dc::DataComponentOptions dc;
   dc.directory = kDcDirectory;
-  dc.miss_threads = 2;
+  dc.records.loader.threads = 2;
   dc.checkpoints.log_bytes = 4 << 10;
   dc.checkpoints.interval = milliseconds(5);
   dc::RecordStoreOptions& options = dc.records;
