@@ -11,7 +11,7 @@
 //   (3) else: take the request off the table, then answer it
 // Abandon (data_component.h): Remove takes the request off its continuation under the mutex, so no later step 1 finds
 //   it. A thread that has found it before is inside a Call that began under the same mutex. A caller that then waits
-//   for the running calls therefore also waits for that thread (missed.call_begins_first). The load goes on; its
+//   for the running calls therefore also waits for that thread (load.call_begins_first). The load goes on; its
 //   continuation finds no request and ends.
 // The end: Stop waits until no continuation is left, also of removed requests, and no thread is in one of the steps.
 //   Loads end by themselves, so it waits for the disk and for memory, and for nothing else.

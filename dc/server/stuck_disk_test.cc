@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/base/status.h"
 #include "common/io/disk_fault.h"
@@ -38,6 +40,27 @@ class StuckDiskTest : public ::testing::Test {
     stream_ = std::move(*stream);
     log_.Create().Put("a", "1");
     ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+  }
+  // Leaves an incarnation with no leaf in memory, and a disk that answers no reads.
+  void StartWithPagesOnDisk() {
+    Start(seconds(100), Duration());
+    for (char c = 'b'; c <= 'z'; ++c) log_.Put(std::string(3, c), std::string(1000, c));  // makes many pages
+    ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+    ASSERT_TRUE(dc_->TakeCheckpoints(log_.end()).ok());
+    stream_.reset();
+    dc_.reset();
+    auto opened = DataComponentServer::Open(SmallServer(), *storage_, RealRuntime());
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    dc_ = std::move(*opened);
+    tc_ = SayHello(*dc_, 1);
+    disk_.HoldOperations(kDiskRead);
+  }
+  void Submit(DataRequest* request, DataRequest::Kind kind) {
+    request->sender = tc_;
+    request->kind = kind;
+    request->table = kTable;
+    request->key = "mmm";
+    dc_->Submit(absl::MakeConstSpan(&request, 1));
   }
   void StartCheckpoint() {
     checkpoint_ =
@@ -85,27 +108,9 @@ TEST_F(StuckDiskTest, CountersAndWhatIsInMemoryAreAnsweredMeanwhile) {
 
 // No other TC has taken over from an incarnation that ends, so no caller is told so: its TC would stop serving.
 TEST_F(StuckDiskTest, ACallThatWaitsForTheDiskReportsNoOtherTcWhenTheIncarnationEnds) {
-  Start(seconds(100), Duration());
-  for (char c = 'b'; c <= 'z'; ++c) log_.Put(std::string(3, c), std::string(1000, c));  // makes many pages
-  ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
-  ASSERT_TRUE(dc_->TakeCheckpoints(log_.end()).ok());
-  stream_.reset();
-  dc_.reset();
-  DataComponentOptions options = SmallServer();
-  auto opened = DataComponentServer::Open(options, *storage_, RealRuntime());
-  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
-  dc_ = std::move(*opened);
-  tc_ = SayHello(*dc_, 1);
-  disk_.HoldOperations(kDiskRead);
+  StartWithPagesOnDisk();
   std::array<DataRequest, 3> requests;  // all wait for the read of one page
-  for (DataRequest& request : requests) {
-    request.sender = tc_;
-    request.kind = DataRequest::Kind::kRead;
-    request.table = kTable;
-    request.key = "mmm";
-    DataRequest* const one = &request;
-    dc_->Submit(absl::MakeConstSpan(&one, 1));
-  }
+  for (DataRequest& request : requests) Submit(&request, DataRequest::Kind::kRead);
   Event ending;
   testing::SetPointHandler([&](std::string_view point) {
     if (point == "dc.ending") ending.Signal(RealRuntime());
@@ -120,6 +125,45 @@ TEST_F(StuckDiskTest, ACallThatWaitsForTheDiskReportsNoOtherTcWhenTheIncarnation
   for (DataRequest& request : requests) {
     ASSERT_TRUE(request.done.IsSet());
     EXPECT_TRUE(request.status.ok()) << request.status.ToString();
+  }
+}
+
+TEST_F(StuckDiskTest, ARequestThatWaitsForAPageIsRefusedWhenAnotherTcHasTakenOver) {
+  StartWithPagesOnDisk();
+  std::array<DataRequest, 2> requests;
+  Submit(&requests[0], DataRequest::Kind::kRead);
+  Submit(&requests[1], DataRequest::Kind::kScan);
+  while (disk_.held_operations() == 0) RealRuntime().Yield();
+  EXPECT_TRUE(dc_->Hello(HelloOf(2), kNoDeadline).ok()) << "it waits for no page";
+  disk_.HoldOperations(0);
+  for (DataRequest& request : requests) {
+    ASSERT_TRUE(request.done.Wait(RealRuntime(), kNoDeadline));
+    EXPECT_EQ(request.status, ErrorCode::kFenced) << request.status.ToString();
+  }
+}
+
+TEST_F(StuckDiskTest, MoreRequestsThanThreadsWaitForPagesAndAnAbandonedOneIsNotAnswered) {
+  StartWithPagesOnDisk();
+  std::vector<std::unique_ptr<DataRequest>> requests;
+  std::vector<std::string> keys;
+  for (char c = 'b'; c <= 'z'; ++c) keys.emplace_back(3, c);
+  for (const std::string& key : keys) {
+    requests.push_back(std::make_unique<DataRequest>());
+    DataRequest* const request = requests.back().get();
+    request->sender = tc_;
+    request->table = kTable;
+    request->key = key;
+    dc_->Submit(absl::MakeConstSpan(&request, 1));
+    EXPECT_FALSE(request->done.IsSet());
+  }
+  dc_->Abandon(requests[3].get());
+  EXPECT_FALSE(requests[3]->done.IsSet());
+  requests.erase(requests.begin() + 3);
+  disk_.HoldOperations(0);
+  for (const std::unique_ptr<DataRequest>& request : requests) {
+    ASSERT_TRUE(request->done.Wait(RealRuntime(), kNoDeadline));
+    EXPECT_TRUE(request->status.ok()) << request->status.ToString();
+    EXPECT_EQ(request->answer.size(), 1u);
   }
 }
 

@@ -37,7 +37,7 @@ ALONE = ('P', 'V')
 RULES = (*(f'R{n}' for n in range(1, 12)), 'L1', 'L2', 'P', *(f'S{n}' for n in range(1, 12)), 'T1', *(f'D{n}' for n in range(1, 6)),
          *(f'X{n}' for n in range(1, 8)), 'V')
 # Steps that several rules rest on. rules.txt says which rule a test of theirs counts for.
-FAMILIES = ('log', 'outcome', 'bwtree', 'merge', 'evict', 'flush', 'clean', 'pages', 'checkpoint', 'wire', 'reclamation', 'pool')
+FAMILIES = ('log', 'outcome', 'bwtree', 'merge', 'evict', 'load', 'flush', 'clean', 'pages', 'checkpoint', 'wire', 'reclamation', 'pool')
 # A step that a model leaves out under a name without a rule is one of this family, else of the case's rule.
 FAMILY_OF_MODEL = {'lead': 'log', 'durable': 'log', 'reclamation': 'reclamation', 'outcome': 'outcome'}
 # Letter and number, and no rule: R20 a reader of timestamp 20, L3 a cache.
