@@ -25,6 +25,10 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
       256u, 1u << 20);
   flags->Add("dc_inner_page", &options->records.tree.inner_page_bytes, "bytes above which a page of the index is split",
              256u, 1u << 20);
+  flags->Add("dc_reads_in_flight", &options->records.loader.reads_in_flight,
+             "reads of pages that the data component has in flight together; more than the device gains from only take "
+             "memory",
+             1u, 1024u);
   flags->AddBytes("dc_segment", &options->records.store.segment_bytes,
                   "size of the data component's segment files while it has little data, a multiple of 4 KiB; a file is "
                   "removed as a whole",

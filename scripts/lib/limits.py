@@ -29,8 +29,8 @@ NO_LIMIT_FLAGS = {
     'io', 'insecure', 'huge_pages', 'over_budget', 'cache_written', 'range_precision',
     # Sizes and paces of mechanisms: nothing is refused, ended or forgotten at them.
     'dc_streams', 'record_buckets_log2', 'records_per_range', 'fixed_ranges', 'log_segment', 'log_buffer', 'dc_leaf_page', 'dc_inner_page',
-    'dc_segment', 'dc_max_segment', 'dc_apply_threads', 'dc_merge_interval', 'dc_clean_interval', 'dc_checkpoint_interval', 'dc_checkpoint_log',
-    'dc_scrub_rate',
+    'dc_segment', 'dc_max_segment', 'dc_apply_threads', 'dc_reads_in_flight', 'dc_merge_interval', 'dc_clean_interval', 'dc_checkpoint_interval',
+    'dc_checkpoint_log', 'dc_scrub_rate',
 }
 UNITS = ('bytes', 'count', 'time')
 
