@@ -66,6 +66,15 @@ TEST(MemoryWaitersTest, ProgressOrRoomEndsAdmissionsAndExhaustion) {
   }
 }
 
+TEST(MemoryWaitersTest, EachWakeIsReportedToTheCallback) {
+  int calls = 0;
+  MemoryWaiters waiters(RealRuntime(), [&] { ++calls; });
+  waiters.Wake();
+  waiters.ReportRoom();
+  waiters.ReportAttempt(/*freed=*/false, /*exceeded=*/true);
+  EXPECT_EQ(calls, 3);
+}
+
 TEST(MemoryWaitersTest, WithinTheBudgetMemoryIsNotExhausted) {
   MemoryWaiters waiters(RealRuntime());
   waiters.ReportAttempt(/*freed=*/false, /*exceeded=*/false);

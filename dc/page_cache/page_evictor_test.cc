@@ -324,6 +324,51 @@ class StoppedEvictorTest : public PageEvictorTest {
   std::atomic<bool> let_go_{false};
 };
 
+// A load that no thread waits for.
+class Continuation final : public LoadWaiter {
+ public:
+  void OnLoaded(const Status& status) override {
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    loaded_.store(true);
+  }
+  bool loaded() const { return loaded_.load(); }
+
+ private:
+  std::atomic<bool> loaded_{false};
+};
+
+class StoppedEvictorLoadTest : public StoppedEvictorTest {
+ protected:
+  // Starts a load that must wait.
+  void StartLoad(Continuation* load) {
+    StopAt(kBudget + 1);
+    const std::string key = KeyOf(50);
+    ASSERT_TRUE(t_.Evict(t_.LeafOf(50)));
+    const Result<bool> started =
+        loader_->Start(StoredTree::kTable, Target(key, Side::kAt), LoadUrgency::kWhenMemory, load);
+    ASSERT_TRUE(started.ok() && *started);
+    for (int i = 0; i < 200; ++i) RealRuntime().Yield();
+    EXPECT_FALSE(load->loaded());
+    EXPECT_EQ(loader_->loads(), 0u);
+  }
+};
+
+TEST_F(StoppedEvictorLoadTest, ALoadThatNoThreadWaitsForWaitsForFreeMemory) {
+  Continuation load;
+  StartLoad(&load);
+  LetGo(/*waiting=*/0);
+  EXPECT_TRUE(Until([&] { return load.loaded(); }));
+}
+
+TEST_F(StoppedEvictorLoadTest, ItGoesOnWhenTheEvictorEnds) {
+  Continuation load;
+  StartLoad(&load);
+  const auto end = RealRuntime().StartThread("end", [&] { evictor_.reset(); });
+  EXPECT_TRUE(Until([&] { return load.loaded(); }));
+  go_on_.Signal(RealRuntime());
+  end->Join();
+}
+
 TEST_F(StoppedEvictorTest, AThreadThatBringsInDataWaitsForFreeMemory) {
   StopAt(kBudget + 1);
   const auto reads = Waiting(PageEvictor::Purpose::kToRead);
@@ -466,6 +511,16 @@ TEST_F(PageEvictorTest, AFailedWriteIsToldAndNothingIsLostInMemory) {
   evictor_.reset();
   started_.store(nullptr);
   t_.ExpectRight();
+}
+
+TEST_F(PageEvictorTest, PagesThatAreBeingLoadedCountWhenALoadIsAdmitted) {
+  t_.FillSettled(100);
+  Start();
+  SayUsed(kBudget - 1000);
+  EXPECT_TRUE(evictor_->AdmitsLoad(1000));
+  EXPECT_FALSE(evictor_->AdmitsLoad(1001));
+  SayUsed(0);
+  EXPECT_TRUE(evictor_->AdmitsLoad(1001));
 }
 
 TEST_F(PageEvictorTest, TablesThatAreGoneArePassedBy) {
