@@ -231,7 +231,7 @@ end_before:
     admission(known_life[me]);
     if
     :: admitted == 1 ->
-       atomic { assert(newest == me) };  // code: dc/server/data_component_server.cc DataComponentServer::Submit
+       atomic { assert(newest == me) };  // code: dc/server/data_component_server.cc DataComponentServer::Submit, DataComponentServer::ContinueMissed
        leave()
     :: else
     fi;

@@ -325,7 +325,7 @@ proctype Reader(byte me) {
      select(covered : low + 1 .. KEYS);
      k = low;
      do
-     :: k < covered -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer; tc/record_manager/scan_ask.cc ScanAsk::AskDc; tc/record_manager/prefetched_scan.cc ScanPath::BeginForPrefetch; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanAhead::AskStream, ScanAhead::GatherAndGrant; dc/record_ops/record_operations.cc RecordOperations::Scan
+     :: k < covered -> atomic { answer[k] = dc[k]; k++ }  // code: tc/record_manager/scan_path.cc ScanPath::RunAsOneAnswer; tc/record_manager/scan_ask.cc ScanAsk::AskDc; tc/record_manager/prefetched_scan.cc ScanPath::BeginForPrefetch; tc/record_manager/read_ahead.cc ReadAhead::Start; tc/record_manager/scan_ahead.cc ScanAhead::AskStream, ScanAhead::GatherAndGrant; dc/record_ops/record_operations.cc RecordOperations::Scan, RecordOperations::ContinueScan
      :: else -> break
      od;
 #else
