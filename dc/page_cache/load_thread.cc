@@ -25,16 +25,22 @@ bool LoadThread::IsCurrent() { return is_load_thread; }
 
 Result<std::unique_ptr<LoadThread>> LoadThread::Create(Runtime& runtime, SegmentStore& store, LoadHost& host,
                                                        size_t reads_in_flight) {
-  const size_t depth = std::max(reads_in_flight, ImageParts::kMax);
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, store.NewQueue(depth));
-  std::unique_ptr<LoadThread> thread(new LoadThread(runtime, store, host, depth, std::move(queue)));
+  const size_t at_most = std::max<size_t>(reads_in_flight, 1);
+  // The load that begins last may have an image of many parts.
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, store.NewQueue(at_most + ImageParts::kMax - 1));
+  std::unique_ptr<LoadThread> thread(new LoadThread(runtime, store, host, at_most, std::move(queue)));
   thread->thread_ = runtime.StartThread("dc-load", [thread = thread.get()] { thread->Run(); });
   return thread;
 }
 
-LoadThread::LoadThread(Runtime& runtime, SegmentStore& store, LoadHost& host, size_t depth,
+LoadThread::LoadThread(Runtime& runtime, SegmentStore& store, LoadHost& host, size_t reads_in_flight,
                        std::unique_ptr<IoQueue> queue)
-    : runtime_(runtime), store_(store), host_(host), depth_(depth), queue_(std::move(queue)), mutex_(runtime) {}
+    : runtime_(runtime),
+      store_(store),
+      host_(host),
+      reads_in_flight_(reads_in_flight),
+      queue_(std::move(queue)),
+      mutex_(runtime) {}
 
 LoadThread::~LoadThread() {
   {
@@ -57,23 +63,23 @@ void LoadThread::Recycle(std::unique_ptr<Load> load) {
   DEUT_DCHECK(load->transfers_left == 0);
   load->waiters = nullptr;
   load->reading = false;
+  load->needless = false;
   for (size_t i = 0; i < load->parts.count(); ++i) {
     if (load->buffers[i].bytes() > kLargestKeptBuffer) return;
     load->buffers[i].ForgetRead();
   }
+  load->parts = ImageParts();
   const MutexLock lock(mutex_);
   if (free_.size() < kKeptLoads) free_.push_back(std::move(load));
 }
 
-void LoadThread::Add(const PageLoad& begun, TableId table, const Target& target, LoadUrgency urgency,
-                     LoadWaiter* waiter) {
+void LoadThread::Add(PageId id, TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter) {
   bool first = false;
   {
     const MutexLock lock(mutex_);
     DEUT_CHECK(!stop_);  // no thread would load it
     std::unique_ptr<Load> load = NewLoadLocked();
-    load->id = begun.id;
-    load->parts = begun.parts;
+    load->id = id;
     load->table = table;
     load->key = target.key;
     load->side = target.side;
@@ -175,7 +181,7 @@ LoadThread::Load* LoadThread::NextToRead(size_t in_flight) {
   std::deque<Load*>& waiting = is_urgent ? urgent_ : patient_;
   if (waiting.empty()) return nullptr;
   Load* const load = waiting.front();
-  if (in_flight != 0 && in_flight + load->parts.count() > depth_) return nullptr;
+  if (in_flight >= reads_in_flight_) return nullptr;
   if (!is_urgent && !HasMemory()) return nullptr;
   waiting.pop_front();
   return load;
@@ -185,9 +191,14 @@ void LoadThread::BeginReads() {
   // Each transfer is submitted when the next one is known, so that only the last one costs a system call.
   IoRequest* last = nullptr;
   while (Load* const load = NextToRead(queue_->in_flight() + (last == nullptr ? 0 : 1))) {
-    loads_begun_.fetch_add(1, std::memory_order_relaxed);
     load->reading = true;
     load->bytes = 0;
+    load->needless = !FindImage(load);
+    if (load->needless) {
+      read_.push_back(load);
+      continue;
+    }
+    loads_begun_.fetch_add(1, std::memory_order_relaxed);
     for (const PageAddress part : load->parts.all()) load->bytes += part.length_bound();
     loading_bytes_ += load->bytes;
     for (size_t i = 0; i < load->parts.count(); ++i) {
@@ -211,6 +222,15 @@ void LoadThread::BeginReads() {
   EndTransfer(*last);
 }
 
+bool LoadThread::FindImage(Load* load) {
+  PageLoad begun;
+  if (!host_.BeginLoad(load->table, Target(load->key, load->side), &begun)) return false;
+  // The target may be in another page by now, which has loads of its own.
+  if (begun.id != load->id) return false;
+  load->parts = begun.parts;
+  return true;
+}
+
 void LoadThread::EndTransfer(const IoRequest& request) {
   auto* const load = static_cast<Load*>(request.context);
   DEUT_CHECK(load->transfers_left != 0);
@@ -224,15 +244,18 @@ void LoadThread::Reap() {
 }
 
 void LoadThread::Finish(Load* load) {
-  PageLoad page;
-  page.id = load->id;
-  page.parts = load->parts;
-  const Status read = page.BuildImage([&](size_t i) -> Result<PartView> {
-    DEUT_RETURN_IF_ERROR(load->begun[i]);
-    DEUT_RETURN_IF_ERROR(store_.EndRead(&load->buffers[i]));
-    return load->buffers[i].part();
-  });
-  const Status status = host_.FinishLoad(load->table, Target(load->key, load->side), &page, read);
+  Status status;
+  if (!load->needless) {
+    PageLoad page;
+    page.id = load->id;
+    page.parts = load->parts;
+    const Status read = page.BuildImage([&](size_t i) -> Result<PartView> {
+      DEUT_RETURN_IF_ERROR(load->begun[i]);
+      DEUT_RETURN_IF_ERROR(store_.EndRead(&load->buffers[i]));
+      return load->buffers[i].part();
+    });
+    status = host_.FinishLoad(load->table, Target(load->key, load->side), &page, read);
+  }
   loading_bytes_ -= load->bytes;
   const auto at = loads_.find(load->id);
   DEUT_CHECK(at != loads_.end() && at->second.get() == load);

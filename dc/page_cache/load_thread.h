@@ -7,9 +7,11 @@
 //   read      all its transfers were reaped
 //   (ended)   it has left `loads_`; then its waiters are called
 // Joining. At most one load of a page is in `loads_`. A load that arrives for a page that has one only adds its waiter
-//   to it. Its own image may be a newer one; then the older load installs nothing, and the waiter looks again. A load
+//   to it. If the page has a newer image meanwhile, the older load installs nothing, and the waiter looks again. A load
 //   leaves `loads_` before its waiters are called, and arrivals are taken by the same thread. So a waiter that starts
 //   another load never joins the one that has just ended.
+// Images. The thread asks for the page's image when it begins to read, not when the load arrives. Meanwhile the page
+//   may have been loaded (then it is not read again), or written anew.
 // Urgency. A load that makes room (the evictor's), or whose caller has waited for memory itself, waits only for a
 //   place. If it joins a load that waits for memory, that load becomes urgent (load.take_along). Otherwise the evictor
 //   would wait for a load that waits for the evictor.
@@ -56,6 +58,8 @@ namespace deut::dc {
 // The part of the loader that knows trees and memory. The thread calls it; no method blocks.
 class LoadHost {
  public:
+  // As BwTree::BeginLoad. False also if the table is gone.
+  virtual bool BeginLoad(TableId table, const Target& target, PageLoad* load) = 0;
   // `read` is the outcome of the read; if it is OK, `load` has the page. Installs the page. Returns the status that the
   // waiters get.
   virtual Status FinishLoad(TableId table, const Target& target, PageLoad* load, const Status& read) = 0;
@@ -68,8 +72,8 @@ class LoadHost {
 
 class LoadThread {
  public:
-  // `reads_in_flight`: at most this many transfers are in the queue, but at least as many as one image has parts.
-  // Returns the error of making the queue.
+  // `reads_in_flight`: a load begins to read while fewer transfers than this are in flight; at least 1. The parts of one
+  // image are read together, so there may be a few more. Returns the error of making the queue.
   static Result<std::unique_ptr<LoadThread>> Create(Runtime& runtime, SegmentStore& store, LoadHost& host,
                                                     size_t reads_in_flight);
   // Waits for the loads in flight. REQUIRES: no thread adds loads any more.
@@ -77,8 +81,8 @@ class LoadThread {
   LoadThread(const LoadThread&) = delete;
   LoadThread& operator=(const LoadThread&) = delete;
 
-  // `begun`: filled by BwTree::BeginLoad for this target. `waiter` may be null.
-  void Add(const PageLoad& begun, TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter);
+  // `id`: the page that the target names, and that is not in memory. `waiter` may be null.
+  void Add(PageId id, TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter);
   // Some memory was freed, or is no longer limited.
   void OnMemoryFreed();
 
@@ -90,26 +94,30 @@ class LoadThread {
  private:
   struct Load {
     PageId id;
-    ImageParts parts;
     TableId table;
     std::string key;
     Side side = Side::kAt;
     LoadUrgency urgency = LoadUrgency::kNow;
     LoadWaiter* waiters = nullptr;  // a list
     bool reading = false;
+    bool needless = false;  // there was nothing to read when the load began to read
+    ImageParts parts;       // of a load that is reading
     size_t transfers_left = 0;
     uint64_t bytes = 0;
     std::array<Status, ImageParts::kMax> begun;  // the outcome of BeginRead for each part
     std::array<PartBuffer, ImageParts::kMax> buffers;
   };
 
-  LoadThread(Runtime& runtime, SegmentStore& store, LoadHost& host, size_t depth, std::unique_ptr<IoQueue> queue);
+  LoadThread(Runtime& runtime, SegmentStore& store, LoadHost& host, size_t reads_in_flight,
+             std::unique_ptr<IoQueue> queue);
 
   void Run();
   // Waits if there is nothing to do, and takes the loads that have arrived. False: the thread ends.
   bool TakeArrivals();
   void Accept(std::unique_ptr<Load> load);
   void BeginReads();
+  // False: the page needs no read any more.
+  bool FindImage(Load* load);
   // Removes the next load from the waiting ones. Null: there is none, or it has to wait. `in_flight`: transfers.
   Load* NextToRead(size_t in_flight);
   bool HasMemory();
@@ -123,7 +131,7 @@ class LoadThread {
   Runtime& runtime_;
   SegmentStore& store_;
   LoadHost& host_;
-  const size_t depth_;
+  const size_t reads_in_flight_;
   const std::unique_ptr<IoQueue> queue_;
   std::atomic<uint64_t> loads_begun_{0};
   std::atomic<bool> starved_{false};  // a load waits for memory

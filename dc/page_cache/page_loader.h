@@ -34,8 +34,8 @@ struct PageLoaderOptions {
   // Number of threads that load; each has a queue. 0: the number of this machine's processors, at most kMaxThreads.
   uint32_t threads = 0;
   static constexpr uint32_t kMaxThreads = 4;
-  // Largest number of reads in flight, of all threads together. (Each thread has at least as many as an image has
-  // parts.) More gain little on one device, and each takes a buffer.
+  // Number of reads in flight of all threads together. (Each thread has at least one, and reads the parts of one image
+  // together.) More gain little on one device, and each takes a buffer.
   uint32_t reads_in_flight = 64;
 };
 
@@ -83,6 +83,7 @@ class PageLoader final : private LoadHost {
   PageLoader(Runtime& runtime, TreeSource& trees, ReclamationDomain& domain, SegmentStore& store,
              DamagedPages* damaged);
 
+  bool BeginLoad(TableId table, const Target& target, PageLoad* load) override;
   Status FinishLoad(TableId table, const Target& target, PageLoad* load, const Status& read) override;
   bool HasMemory(uint64_t loading_bytes) override;
 
