@@ -190,6 +190,12 @@ LoadThread::Load* LoadThread::NextToRead(size_t in_flight) {
 void LoadThread::BeginReads() {
   // Each transfer is submitted when the next one is known, so that only the last one costs a system call.
   IoRequest* last = nullptr;
+  // A request that was submitted belongs to the queue, which may have completed it already.
+  const auto end_if_refused = [this](IoRequest* request, Status submitted) {
+    if (submitted.ok()) return;
+    request->status = std::move(submitted);
+    EndTransfer(*request);
+  };
   while (Load* const load = NextToRead(queue_->in_flight() + (last == nullptr ? 0 : 1))) {
     load->reading = true;
     load->bytes = 0;
@@ -207,19 +213,12 @@ void LoadThread::BeginReads() {
       ++load->transfers_left;
       IoRequest& request = load->buffers[i].request();
       request.context = load;
-      if (last != nullptr) {
-        last->status = queue_->SubmitLater(last);
-        if (!last->status.ok()) EndTransfer(*last);
-      }
+      if (last != nullptr) end_if_refused(last, queue_->SubmitLater(last));
       last = &request;
     }
     if (load->transfers_left == 0) read_.push_back(load);
   }
-  if (last == nullptr) return;
-  Status submitted = queue_->Submit(last);
-  if (submitted.ok()) return;
-  last->status = std::move(submitted);
-  EndTransfer(*last);
+  if (last != nullptr) end_if_refused(last, queue_->Submit(last));
 }
 
 bool LoadThread::FindImage(Load* load) {
