@@ -35,7 +35,10 @@ Result<std::shared_ptr<File>> OpenFiles::Get(Segment& segment) {
 
 void OpenFiles::Close(Segment& segment) {
   const ReclamationDomain::Guard guard(domain_);
-  if (FileHolder* holder = segment.file.exchange(nullptr)) domain_.RetireObject(holder);
+  if (FileHolder* holder = segment.file.exchange(nullptr)) {
+    holder->StopCounting();
+    domain_.RetireObject(holder);
+  }
 }
 
 void OpenFiles::CloseSome() {

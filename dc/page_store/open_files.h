@@ -34,6 +34,7 @@ class OpenFiles {
   Result<std::shared_ptr<File>> Get(Segment& segment);
   // Evicts the segment's file.
   void Close(Segment& segment);
+  // The number of files that are open and not retired.
   size_t open() const { return open_.load(); }
 
  private:

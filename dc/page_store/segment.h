@@ -25,18 +25,25 @@
 
 namespace deut::dc {
 
-// A file kept open for reading. It counts itself in `open_files`.
+// A file kept open for reading. It counts itself in `open_files` until it is retired.
 struct FileHolder {
   FileHolder(std::shared_ptr<File> opened, std::atomic<size_t>& counter)
       : file(std::move(opened)), open_files(counter) {
     open_files.fetch_add(1);
   }
-  ~FileHolder() { open_files.fetch_sub(1); }
+  ~FileHolder() { StopCounting(); }
   FileHolder(const FileHolder&) = delete;
   FileHolder& operator=(const FileHolder&) = delete;
 
+  // Called by the thread that has unlinked it. A guard may keep retired holders for long. If they counted, each miss
+  // meanwhile would find too many files open, and close another eighth of them.
+  void StopCounting() {
+    if (std::exchange(counted, false)) open_files.fetch_sub(1);
+  }
+
   const std::shared_ptr<File> file;
   std::atomic<size_t>& open_files;
+  bool counted = true;  // used only by the thread that has unlinked the holder, and later by its destructor
 };
 
 struct Segment {
