@@ -278,6 +278,7 @@ TEST_F(CheckpointFileTest, ImpossibleContentIsNotWritten) {
   EXPECT_EQ(wrong([](C& c) { c.segments[1].number = 3; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 5000; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 4096; }), ErrorCode::kInternal);
+  EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = PageAddress::kMaxOffset + 4096; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].kind = SegmentKind(3); }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments.pop_back(); }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.pages[PageId(0)] = c.pages[PageId(10)]; }), ErrorCode::kInternal);

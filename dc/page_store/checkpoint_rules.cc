@@ -52,7 +52,8 @@ CheckpointRules::Violation CheckpointRules::Segment(const SegmentExtent& segment
   if (segment.kind != SegmentKind::kBase && segment.kind != SegmentKind::kDelta) {
     return Concat("segment ", segment.number, " is of kind ", static_cast<int>(segment.kind));
   }
-  if (segment.written_bytes <= kSegmentHeaderBytes || segment.written_bytes % kIoAlignment != 0) {
+  if (segment.written_bytes <= kSegmentHeaderBytes || segment.written_bytes % kIoAlignment != 0 ||
+      segment.written_bytes > PageAddress::kMaxOffset) {
     return Concat("segment ", segment.number, " with ", segment.written_bytes, " bytes");
   }
   segments_.push_back(segment);

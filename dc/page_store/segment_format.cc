@@ -72,7 +72,8 @@ Result<SegmentHeader> DecodeSegmentHeader(std::string_view bytes, std::string_vi
   if (header.number == 0 || header.number > PageAddress::kMaxSegment) {
     return DEUT_ERROR(kCorruption, path, ": offset ", kNumberAt, ": segment number ", header.number);
   }
-  if (header.capacity_bytes <= kSegmentHeaderBytes || header.capacity_bytes % kIoAlignment != 0) {
+  if (header.capacity_bytes <= kSegmentHeaderBytes || header.capacity_bytes % kIoAlignment != 0 ||
+      header.capacity_bytes > PageAddress::kMaxOffset) {
     return DEUT_ERROR(kCorruption, path, ": offset ", kCapacityAt, ": a segment of ", header.capacity_bytes, " bytes");
   }
   const std::string_view rest = bytes.substr(kEnd, kSegmentHeaderBytes - kEnd);

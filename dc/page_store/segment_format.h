@@ -26,7 +26,7 @@ struct SegmentHeader {
   SegmentKind kind = SegmentKind::kBase;
   uint64_t number = 0;
   DcId dc = {};
-  uint64_t capacity_bytes = 0;  // upper bound of the file's size; a multiple of kIoAlignment
+  uint64_t capacity_bytes = 0;  // upper bound of the file's size; a multiple of kIoAlignment, at most 1 GiB
   friend bool operator==(const SegmentHeader&, const SegmentHeader&) = default;
 };
 

@@ -80,9 +80,11 @@ TEST(SegmentFormat, SealedNonsenseIsRefused) {
                           {10, 0, ErrorCode::kCorruption},
                           {10, 3, ErrorCode::kCorruption},
                           {11, 1, ErrorCode::kCorruption},
-                          {20, 1, ErrorCode::kCorruption},  // a number of more than 31 bits
-                          {32, 1, ErrorCode::kCorruption},  // a capacity that is not a multiple of kIoAlignment
-                          {34, 0, ErrorCode::kCorruption},  // no capacity
+                          {20, 1, ErrorCode::kCorruption},     // a number of more than 31 bits
+                          {32, 1, ErrorCode::kCorruption},     // a capacity that is not a multiple of kIoAlignment
+                          {34, 0, ErrorCode::kCorruption},     // no capacity
+                          {35, 0x7F, ErrorCode::kCorruption},  // a capacity above 1 GiB
+                          {39, 0x10, ErrorCode::kCorruption},
                           {100, 1, ErrorCode::kCorruption}}) {
     std::string bytes = Encoded(kHeader);
     bytes[each.at] = each.value;
