@@ -72,6 +72,8 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
     DEUT_CHECK(part.address.offset() >= end);  // ForEachPart visits parts in the order of their offsets
     end = part.address.offset() + PartBytesInUnits(part.payload.size());
     if (end < paced + kStepBytes) return Status::Ok();
+    // The file of a segment that was removed meanwhile takes room on the disk until the scrubber closes it.
+    if (!store_.UsageOf(segment).has_value()) return DEUT_ERROR(kNotFound, "segment ", segment, " was removed");
     return Pace(end - std::exchange(paced, end));
   };
   const auto damage = [&](const DamagedParts& parts) DEUT_REQUIRES(mutex_) -> Status {

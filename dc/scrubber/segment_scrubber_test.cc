@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,6 +18,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/forwarding_runtime.h"
 #include "common/testing/recorded_log.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/verify/store_on_disk.h"
@@ -133,6 +138,52 @@ TEST_F(SegmentScrubberTest, AFileThatCannotBeReadIsDamage) {
   ASSERT_TRUE(scrubber->Scrub().ok());
   EXPECT_EQ(scrubber->statistics().errors, 1u);
   EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("injected error")));
+}
+
+// Starts no thread, and leaps over waits, each time after a call of `before_wait`.
+class LeapingTime final : public ::deut::testing::ForwardingRuntime {
+ public:
+  MonotonicTime Now() override { return MonotonicTime(passed_); }
+  std::unique_ptr<Thread> StartThread(std::string /*name*/, std::function<void()> /*body*/) override { return nullptr; }
+  bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
+    if (deadline == kNoDeadline) return ForwardingRuntime::Wait(word, expected, deadline);
+    if (before_wait) before_wait();
+    passed_ = std::max(passed_, deadline.time_since_epoch());
+    return false;
+  }
+
+  std::function<void()> before_wait;
+
+ private:
+  Duration passed_{};
+};
+
+// As long as the scrubber reads its file, a removed segment takes room on the disk: minutes for a long one.
+TEST_F(SegmentScrubberTest, ASegmentThatIsRemovedMeanwhileIsGivenUp) {
+  SegmentStoreOptions options;
+  options.segment_bytes = 2 << 20;
+  store_.reset();
+  store_ = *SegmentStore::Create(*storage_, RealRuntime(), "/long", kDc, options);
+  auto appender = *store_->NewAppender(SegmentKind::kBase);
+  std::vector<PageAddress> parts;
+  for (uint32_t page = 1; page <= 350; ++page) {
+    parts.push_back(*appender->Append({.page = PageId(page), .table = TableId(1)}, std::string(5000, 'x')));
+    ASSERT_EQ(parts.back().segment(), parts.front().segment());
+  }
+  ASSERT_TRUE(appender->Write().ok());
+  appender.reset();
+  LeapingTime time;
+  int waits = 0;
+  time.before_wait = [&] {
+    if (++waits != 1) return;
+    for (const PageAddress part : parts) store_->MarkDead(part);
+    store_->BeginCheckpoint(CheckpointNumber(1));
+    ASSERT_EQ(*store_->RemoveDeadSegments(CheckpointNumber(1)), 1u);
+  };
+  SegmentScrubber scrubber(time, *pages_, domain_, *store_, {.bytes_per_second = 1 << 20});
+  ASSERT_TRUE(scrubber.Scrub().ok());
+  EXPECT_EQ(scrubber.statistics().errors, 0u);
+  EXPECT_LT(scrubber.statistics().bytes, 1u << 20);
 }
 
 // The thread scrubs at its pace. It ends on request, in the middle of a round and in the pause after it.
