@@ -21,7 +21,8 @@ namespace {
 
 // The minimum number of files that the page store keeps open for reading.
 constexpr uint64_t kMinOpenFiles = 32;
-// The maximum: all segments of a store that has grown to 1 TiB. A read of a segment that is not open opens its file.
+// The maximum: all segments of a store that has grown to 384 GiB with the default reserve. A read of a segment that is
+// not open opens its file.
 constexpr uint64_t kMaxOpenFiles = 10'240;
 
 DaemonOptions Defaults() {

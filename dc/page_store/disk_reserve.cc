@@ -1,10 +1,10 @@
 #include "dc/page_store/disk_reserve.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
-#include "common/testing/test_points.h"
 
 namespace deut::dc {
 
@@ -16,23 +16,24 @@ DiskReserve::DiskReserve(Storage& storage, Runtime& runtime, std::string directo
       segment_bytes_(segment_bytes),
       full_log_(runtime) {}
 
-uint64_t DiskReserve::BytesKept(SpaceUse use, absl::FunctionRef<bool()> has_dead_segment) const {
+uint64_t DiskReserve::BytesKept(SpaceUse use, bool some_segment_is_dead) const {
   const uint64_t eighth = reserve_bytes_ / 8;
   const uint64_t reserved = bytes();
   uint64_t kept = reserved;
   if (use == SpaceUse::kCheckpoint) kept -= 2 * eighth;
-  if (use == SpaceUse::kReclaim) kept -= (has_dead_segment() ? 4 : 7) * eighth;
+  if (use == SpaceUse::kReclaim) kept -= (some_segment_is_dead ? 4 : 7) * eighth;
   if (use == SpaceUse::kStructure) kept -= reserve_bytes_;
   // No use may take the room for the checkpoint's file, without which nothing can be freed.
   DEUT_CHECK(kept >= reserved - reserve_bytes_ && kept <= reserved);
-  // The uses that free space do not wait for room that others may never fill.
-  return use == SpaceUse::kOrdinary ? kept + promised_bytes() : kept;
+  return kept;
 }
 
 Status DiskReserve::Check(SpaceUse use, absl::FunctionRef<bool()> has_dead_segment) {
   if (reserve_bytes_ == 0) return Status::Ok();
-  const uint64_t kept = BytesKept(use, has_dead_segment);
   DEUT_ASSIGN_OR_RETURN(const uint64_t free_bytes, storage_.FreeBytes(directory_));
+  uint64_t kept = BytesKept(use, /*some_segment_is_dead=*/true);
+  // The search is a pass over all segments, so it is made only if its result matters.
+  if (use == SpaceUse::kReclaim && free_bytes < kept + segment_bytes_) kept = BytesKept(use, has_dead_segment());
   if (free_bytes >= kept + segment_bytes_) {
     if (use == SpaceUse::kOrdinary) {
       full_log_.End(
@@ -50,26 +51,26 @@ Status DiskReserve::Check(SpaceUse use, absl::FunctionRef<bool()> has_dead_segme
                     " are reserved for work that frees space");
 }
 
-bool DiskReserve::HasRoomForLong(uint64_t bytes_of_segment) const {
-  if (reserve_bytes_ == 0) return true;
+uint64_t DiskReserve::RoomFor(SpaceUse use, absl::FunctionRef<bool()> has_dead_segment) const {
+  if (reserve_bytes_ == 0) return UINT64_MAX;
   const Result<uint64_t> free_bytes = storage_.FreeBytes(directory_);
-  return free_bytes.ok() && *free_bytes >= bytes() + promised_bytes() + bytes_of_segment;
+  if (!free_bytes.ok()) return 0;
+  return *free_bytes - std::min(*free_bytes, BytesKept(use, use != SpaceUse::kReclaim || has_dead_segment()));
 }
 
-uint64_t DiskReserve::promised_bytes() const {
-  // Without it, the data component reports room that its own appenders fill before the accepted updates come.
-  return DEUT_STEP("X7.promised") ? promised_bytes_.load(std::memory_order_relaxed) : 0;
-}
-
-void DiskReserve::EndPromise(uint64_t bytes) {
-  const uint64_t before = promised_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  DEUT_CHECK(before >= bytes);
+uint64_t DiskReserve::LengthWithRoom(uint64_t longest) const {
+  if (longest <= segment_bytes_) return segment_bytes_;
+  const uint64_t room = RoomFor(SpaceUse::kOrdinary, [] { return false; });
+  uint64_t length = longest;
+  while (length > segment_bytes_ && length > room / kSegmentsBegun) length /= 2;
+  DEUT_CHECK(length >= segment_bytes_);
+  return length;
 }
 
 bool DiskReserve::IsShort() const {
   if (reserve_bytes_ == 0) return false;
   const Result<uint64_t> free_bytes = storage_.FreeBytes(directory_);
-  return free_bytes.ok() && *free_bytes < bytes() + promised_bytes() + 4 * segment_bytes_;
+  return free_bytes.ok() && *free_bytes < bytes() + 4 * segment_bytes_;
 }
 
 }  // namespace deut::dc

@@ -1,5 +1,6 @@
 #include "dc/page_store/disk_reserve.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -62,6 +63,8 @@ TEST_F(DiskReserveTest, DeadSegmentsAreSearchedForOnlyToReclaim) {
   for (const SpaceUse use : {SpaceUse::kOrdinary, SpaceUse::kCheckpoint, SpaceUse::kStructure}) {
     EXPECT_TRUE(reserve_.Check(use, never).ok());
   }
+  disk_.SetFreeBytes(kReserve / 2 + kSegment);
+  EXPECT_TRUE(reserve_.Check(SpaceUse::kReclaim, never).ok()) << "there is room in any case";
 }
 
 TEST_F(DiskReserveTest, TheDiskIsShortBeforeOrdinarySegmentsAreRefused) {
@@ -72,23 +75,31 @@ TEST_F(DiskReserveTest, TheDiskIsShortBeforeOrdinarySegmentsAreRefused) {
   EXPECT_TRUE(MayMake(SpaceUse::kOrdinary, kReserve + 3 * kSegment));
 }
 
-TEST_F(DiskReserveTest, PromisedRoomIsLeftByOrdinaryAndByLongSegments) {
-  disk_.SetFreeBytes(kReserve + 4 * kSegment);
-  EXPECT_TRUE(reserve_.HasRoomForLong(4 * kSegment));
-  EXPECT_FALSE(reserve_.HasRoomForLong(4 * kSegment + 1));
-  reserve_.Promise(2 * kSegment);
-  EXPECT_EQ(reserve_.promised_bytes(), 2 * kSegment);
-  EXPECT_EQ(reserve_.bytes(), kReserve);
-  EXPECT_TRUE(reserve_.HasRoomForLong(2 * kSegment));
-  EXPECT_FALSE(reserve_.HasRoomForLong(2 * kSegment + 1));
-  EXPECT_TRUE(reserve_.IsShort());
-  EXPECT_TRUE(MayMake(SpaceUse::kOrdinary, kReserve + 3 * kSegment));
-  EXPECT_FALSE(MayMake(SpaceUse::kOrdinary, kReserve + 3 * kSegment - 1));
-  // Work that frees space may take it.
-  EXPECT_TRUE(MayMake(SpaceUse::kReclaim, kReserve / 2 + kSegment));
-  EXPECT_TRUE(MayMake(SpaceUse::kStructure, kSegment));
-  reserve_.EndPromise(2 * kSegment);
-  EXPECT_TRUE(MayMake(SpaceUse::kOrdinary, kReserve + kSegment));
+TEST_F(DiskReserveTest, TheLengthIsHalvedUntilEightSegmentsHaveRoomBeyondTheReserve) {
+  reserve_.ReserveForCheckpoint(kFile);
+  for (const uint64_t longest : {kSegment, 4 * kSegment, 64 * kSegment}) {
+    for (uint64_t length = kSegment; length <= longest; length *= 2) {
+      disk_.SetFreeBytes(kReserve + kFile + 8 * length);
+      EXPECT_EQ(reserve_.LengthWithRoom(longest), length);
+      disk_.SetFreeBytes(kReserve + kFile + 8 * length - 1);
+      EXPECT_EQ(reserve_.LengthWithRoom(longest), std::max(length / 2, kSegment));
+    }
+  }
+  disk_.SetFreeBytes(0);
+  EXPECT_EQ(reserve_.LengthWithRoom(4 * kSegment), kSegment);
+}
+
+TEST_F(DiskReserveTest, TheRoomForAUseIsWhatIsFreeBeyondItsShare) {
+  reserve_.ReserveForCheckpoint(kFile);
+  const auto room = [&](SpaceUse use, bool dead) { return reserve_.RoomFor(use, [=] { return dead; }); };
+  disk_.SetFreeBytes(kReserve + kFile);
+  EXPECT_EQ(room(SpaceUse::kOrdinary, true), 0u);
+  EXPECT_EQ(room(SpaceUse::kCheckpoint, true), kReserve / 4);
+  EXPECT_EQ(room(SpaceUse::kReclaim, true), kReserve / 2);
+  EXPECT_EQ(room(SpaceUse::kReclaim, false), kReserve / 8 * 7);
+  EXPECT_EQ(room(SpaceUse::kStructure, true), kReserve);
+  disk_.SetFreeBytes(kFile);
+  EXPECT_EQ(room(SpaceUse::kReclaim, false), 0u);
 }
 
 TEST_F(DiskReserveTest, WithoutAReserveNothingIsChecked) {
@@ -98,14 +109,16 @@ TEST_F(DiskReserveTest, WithoutAReserveNothingIsChecked) {
   disk_.SetFreeBytes(0);
   EXPECT_TRUE(none.Check(SpaceUse::kOrdinary, [] { return false; }).ok());
   EXPECT_FALSE(none.IsShort());
-  EXPECT_TRUE(none.HasRoomForLong(1 << 30));
+  EXPECT_EQ(none.LengthWithRoom(64 * kSegment), 64 * kSegment);
+  EXPECT_EQ(none.RoomFor(SpaceUse::kOrdinary, [] { return false; }), UINT64_MAX);
 }
 
 TEST_F(DiskReserveTest, ADiskThatCannotTellItsFreeBytesIsAnError) {
   disk_.AddFault({.kinds = kDiskOther});
   EXPECT_EQ(reserve_.Check(SpaceUse::kOrdinary, [] { return false; }), ErrorCode::kIoError);
   EXPECT_FALSE(reserve_.IsShort());
-  EXPECT_FALSE(reserve_.HasRoomForLong(kSegment));
+  EXPECT_EQ(reserve_.LengthWithRoom(4 * kSegment), kSegment);
+  EXPECT_EQ(reserve_.RoomFor(SpaceUse::kStructure, [] { return false; }), 0u);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 //   live_bytes     + by the appender and at recovery, - by MarkDead; once closed and 0 it stays 0
 //   last_death_checkpoint   raised (compare-and-swap, to a maximum) by MarkDead before it subtracts live bytes
 //   last_naming_checkpoint  raised by SyncAll for a checkpoint
-//   promised_bytes only the thread of its appender uses it
 //   file           null <-> a FileHolder, by compare-and-swap and exchange (open_files.h)
 // Holders are retired through the store's domain. All are sequentially consistent; segment_store.h states what
 // depends on it.
@@ -67,8 +66,6 @@ struct Segment {
   std::atomic<uint64_t> live_bytes{0};
   std::atomic<uint64_t> last_death_checkpoint{0};   // number of the newest checkpoint begun when a part of it last died
   std::atomic<uint64_t> last_naming_checkpoint{0};  // number of the last checkpoint that names it
-
-  uint64_t promised_bytes = 0;  // what it counts for in DiskReserve::promised_bytes
 
   std::atomic<FileHolder*> file{nullptr};
   std::atomic<bool> touched{false};  // read since the last sweep of OpenFiles

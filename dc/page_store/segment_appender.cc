@@ -36,6 +36,7 @@ struct SegmentAppender::Core {
   uint64_t position() const { return flushed + used; }
 
   Status Begin();
+  Status LookAgain();
   Status Flush(bool all);
   Status FinishCurrent();
   void MakeRoom(size_t bytes);
@@ -60,7 +61,8 @@ struct SegmentAppender::Core {
   AlignedBuffer memory;
   size_t used = 0;
   uint64_t flushed = 0;
-  BatchSegment current;  // no segment: the next part begins one
+  uint64_t may_reach = 0;  // the offset up to which the current segment may be filled without a look at the disk
+  BatchSegment current;    // no segment: the next part begins one
 
   std::vector<BatchSegment> full;  // segments of this batch that are completely in their files
   size_t batch_parts = 0;
@@ -79,6 +81,18 @@ Status SegmentAppender::Core::Begin() {
   PutHeader(current.open, memory.data());
   used = kSegmentHeaderBytes;
   flushed = 0;
+  may_reach = short_segment_bytes;
+  return Status::Ok();
+}
+
+// Looks at the disk before the next short segment's length of a long segment.
+Status SegmentAppender::Core::LookAgain() {
+  // The look counts what this appender has appended before.
+  DEUT_RETURN_IF_ERROR(Flush(/*all=*/false));
+  // Otherwise six appenders would fill the reserve, and with it the room for the checkpoint's file: then no checkpoint
+  // can be completed, and nothing is ever freed.
+  if (DEUT_STEP("X7.look_again")) DEUT_RETURN_IF_ERROR(files.CheckRoom(use));
+  may_reach += short_segment_bytes;
   return Status::Ok();
 }
 
@@ -163,7 +177,7 @@ Status SegmentAppender::Core::Publish() {
   batch_parts = batch_bytes = 0;
   for (const BatchSegment& batch_segment : std::exchange(full, {}))
     DEUT_RETURN_IF_ERROR(files.CloseSegment(batch_segment.open));
-  return Status::Ok();
+  return current.open.segment == nullptr ? Status::Ok() : files.BoundUnsynced(current.open);
 }
 
 // Segments end where the last written batch ended.
@@ -217,6 +231,10 @@ Result<PageAddress> SegmentAppender::Append(const PartHeader& header, std::strin
   if (core.current.open.segment == nullptr) {
     if (Status begun = core.Begin(); !begun.ok()) return core.Failed(std::move(begun));
   }
+  if (core.position() + bytes > core.may_reach) {
+    if (Status looked = core.LookAgain(); !looked.ok()) return core.Failed(std::move(looked));
+    DEUT_CHECK(core.position() + bytes <= core.may_reach);  // a part of a long segment fits a short one
+  }
   if (core.used + bytes > core.memory.size()) {
     if (Status flushed = core.Flush(/*all=*/false); !flushed.ok()) return core.Failed(std::move(flushed));
     core.MakeRoom(bytes);
@@ -237,7 +255,7 @@ Status SegmentAppender::Write() {
   if (core.batch_parts == 0) return Status::Ok();
   if (core.current.open.segment != nullptr) {
     if (Status flushed = core.Flush(/*all=*/true); !flushed.ok()) return core.Failed(std::move(flushed));
-    if (core.flushed == core.current.open.capacity_bytes) {
+    if (core.flushed == core.current.open.capacity_bytes || core.files.IsTooLong(core.current.open)) {
       core.current.written_bytes = core.flushed;
       core.full.push_back(std::exchange(core.current, BatchSegment()));
     }

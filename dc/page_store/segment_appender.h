@@ -8,6 +8,8 @@
 // its parts counts as live. Its bytes in files lie beyond the `written_bytes` of their segments. The appender goes on
 // with a new segment. After any other error the store is fatal.
 // A part too large for a short segment (SegmentStoreOptions::segment_bytes) gets a segment of its own.
+// The appender looks at the disk before each short segment's length that it appends, also within a long segment
+// (disk_reserve.h). If its use may take no more (RESOURCE_EXHAUSTED), the batch is void and the segment is closed.
 // The destructor closes the current segment; a batch not written is void.
 //
 // Thread-safety: one thread at a time. Ownership: its store outlives it. Memory: the buffer, and a part too large for
@@ -40,7 +42,7 @@ class SegmentAppender {
   // INVALID_ARGUMENT naming the limit if the payload is too large; the batch stays as it was.
   Result<PageAddress> Append(const PartHeader& header, std::string_view payload);
   Status Write();
-  // Applies to segments begun from now on; kOrdinary at first.
+  // Applies when the appender looks at the disk the next time; kOrdinary at first.
   void SetSpaceUse(SpaceUse use);
 
   SegmentKind kind() const;

@@ -24,8 +24,12 @@ bool DeadBefore(const Segment& segment, CheckpointNumber k) {
   return segment.closed.load() && segment.live_bytes.load() == 0 && segment.last_death_checkpoint.load() < k.value;
 }
 
-// Appenders that the data component has: two each of the page evictor, the checkpointer and the cleaner.
-constexpr uint64_t kAppenders = 6;
+constexpr uint64_t kHalfOfNumbers = PageAddress::kMaxSegment / 2;
+
+void WarnOfNumbers(const std::string& directory, uint64_t next_segment) {
+  LogWarning(directory, ": ", next_segment, " of the ", PageAddress::kMaxSegment, " numbers of segments are used up.",
+             " Without numbers, nothing can be written. A larger --dc_segment uses fewer of them");
+}
 
 }  // namespace
 
@@ -73,11 +77,14 @@ Result<std::shared_ptr<Segment>> SegmentFiles::CheckedSegment(const SegmentExten
   return segment;
 }
 
-Result<bool> SegmentFiles::MayRemove(const std::string& path) {
+Result<bool> SegmentFiles::MayRemove(LeftOverFile* left_over) {
+  const std::string& path = left_over->path;
   SegmentKind kind;
   uint64_t number;
   if (!ParseSegmentName(path.substr(directory_.size() + 1), &kind, &number)) return false;
   DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, storage_.Open(path, {.direct = true}));
+  DEUT_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  left_over->bytes = std::max(size, options_.segment_bytes);
   AlignedBuffer block(kSegmentHeaderBytes);
   DEUT_ASSIGN_OR_RETURN(const size_t read, file->Read(0, block.data(), block.size()));
   // A crash may have come before or during the write of the header. All non-zero bytes of a header lie in its first
@@ -129,28 +136,31 @@ Status SegmentFiles::LoadNamedSegments(CheckpointNumber checkpoint, std::span<co
     table_.Add(std::move(segment));
   }
   file_bytes_.store(file_bytes);
-  std::vector<std::string> left_over;
+  std::vector<LeftOverFile> left_over;
   for (const std::string& name : names) {
     SegmentKind kind;
     uint64_t number;
     if (!ParseSegmentName(name, &kind, &number)) continue;
     next_segment = std::max(next_segment, number + 1);
     if (named.contains(name)) continue;
-    left_over.push_back(Concat(directory_, "/", name));
+    left_over.push_back(LeftOver(Concat(directory_, "/", name)));
   }
   const MutexLock lock(mutex_);
   left_over_ = std::move(left_over);
   next_segment_ = std::max<uint64_t>(next_segment, 1);
+  if (next_segment_ > kHalfOfNumbers) WarnOfNumbers(directory_, next_segment_);
   return Status::Ok();
 }
 
 Status SegmentFiles::CheckLeftOverFiles() {
-  std::vector<std::string> paths;
+  std::vector<LeftOverFile> files;
   {
     const MutexLock lock(mutex_);
-    paths = left_over_;
+    files = left_over_;
   }
-  for (const std::string& path : paths) DEUT_RETURN_IF_ERROR(MayRemove(path).status());
+  for (LeftOverFile& file : files) DEUT_RETURN_IF_ERROR(MayRemove(&file).status());
+  const MutexLock lock(mutex_);
+  left_over_ = std::move(files);  // with their lengths
   return Status::Ok();
 }
 
@@ -162,27 +172,19 @@ bool SegmentFiles::HasDeadSegment() const {
   return dead;
 }
 
-uint64_t SegmentFiles::SegmentBytesFor(uint64_t file_bytes) const {
+uint64_t SegmentFiles::LengthFor(SegmentKind kind) const {
+  const uint64_t longest = kind == SegmentKind::kBase ? options_.max_base_bytes : options_.max_delta_bytes;
   uint64_t bytes = options_.segment_bytes;
-  while (bytes <= options_.max_segment_bytes / 2 && file_bytes / options_.segments_before_growth >= 2 * bytes)
-    bytes *= 2;
+  while (bytes <= longest / 2 && file_bytes() / options_.segments_before_growth >= 2 * bytes) bytes *= 2;
   return bytes;
 }
 
-uint64_t SegmentFiles::reserved_bytes() const {
-  const uint64_t reserved = reserve_.bytes();
-  if (reserved == 0) return 0;
-  // An update that is accepted now must find its room (X7), although the appenders begin longer segments meanwhile: also
-  // those of a store that has grown by a quarter.
-  const uint64_t file_bytes = file_bytes_.load(std::memory_order_relaxed);
-  const uint64_t longer = SegmentBytesFor(file_bytes + file_bytes / 4) - options_.segment_bytes;
-  return reserved + std::max(reserve_.promised_bytes(), kAppenders * longer);
+Status SegmentFiles::CheckRoom(SpaceUse use) {
+  return reserve_.Check(use, [this] { return HasDeadSegment(); });
 }
 
-void SegmentFiles::SetPromise(Segment& segment, uint64_t bytes) {
-  if (bytes > segment.promised_bytes) reserve_.Promise(bytes - segment.promised_bytes);
-  if (bytes < segment.promised_bytes) reserve_.EndPromise(segment.promised_bytes - bytes);
-  segment.promised_bytes = bytes;
+uint64_t SegmentFiles::RoomFor(SpaceUse use) const {
+  return reserve_.RoomFor(use, [this] { return HasDeadSegment(); });
 }
 
 void SegmentFiles::SetWritten(const OpenSegment& open, uint64_t written_bytes) {
@@ -192,23 +194,14 @@ void SegmentFiles::SetWritten(const OpenSegment& open, uint64_t written_bytes) {
   DEUT_CHECK(before <= written_bytes && written_bytes <= open.capacity_bytes);
   segment.written_bytes.store(written_bytes);
   file_bytes_.fetch_add(written_bytes - before, std::memory_order_relaxed);
-  if (segment.promised_bytes == 0) return;
-  const uint64_t room = open.capacity_bytes - written_bytes;
-  SetPromise(segment, std::min(segment.promised_bytes, room - std::min(room, options_.segment_bytes)));
 }
 
 Result<OpenSegment> SegmentFiles::NewSegment(SegmentKind kind, SpaceUse use) {
-  const uint64_t bytes = next_segment_bytes();
-  if (bytes > options_.segment_bytes && reserve_.HasRoomForLong(bytes)) {
-    DEUT_ASSIGN_OR_RETURN(OpenSegment open, MakeSegment(kind, bytes));
-    SetPromise(*open.segment, bytes - options_.segment_bytes);
-    return open;
-  }
-  return NewSegmentOf(kind, use, options_.segment_bytes);
+  return NewSegmentOf(kind, use, reserve_.LengthWithRoom(LengthFor(kind)));
 }
 
 Result<OpenSegment> SegmentFiles::NewSegmentOf(SegmentKind kind, SpaceUse use, uint64_t bytes) {
-  DEUT_RETURN_IF_ERROR(reserve_.Check(use, [this] { return HasDeadSegment(); }));
+  DEUT_RETURN_IF_ERROR(CheckRoom(use));
   return MakeSegment(kind, bytes);
 }
 
@@ -222,12 +215,13 @@ Result<OpenSegment> SegmentFiles::MakeSegment(SegmentKind kind, uint64_t capacit
     }
     number = next_segment_++;
   }
+  if (number == kHalfOfNumbers) WarnOfNumbers(directory_, number);
   const std::string path = PathOf(kind, number);
   Result<std::unique_ptr<File>> file =
       storage_.Open(path, {.create = true, .exclusive = true, .writable = true, .direct = true});
   const MutexLock lock(mutex_);
   if (!file.ok()) {
-    left_over_.push_back(path);  // the file may exist all the same
+    left_over_.push_back(LeftOver(path));  // the file may exist all the same
     return file.status();
   }
   OpenSegment open{.segment = std::make_shared<Segment>(kind, number, path, 0),
@@ -246,7 +240,6 @@ Status SegmentFiles::CloseSegment(const OpenSegment& open) {
   Segment& segment = *open.segment;
   const bool was_closed = segment.closed.exchange(true);
   DEUT_CHECK(!was_closed);  // its appender may have removed it already
-  SetPromise(segment, 0);
   if (segment.written_bytes.load() == 0) {
     DEUT_CHECK(segment.live_bytes.load() == 0);
     {
@@ -257,7 +250,7 @@ Status SegmentFiles::CloseSegment(const OpenSegment& open) {
     open_files_.Close(segment);
     if (const Status removed = RemoveFile(segment.path); !removed.ok()) {
       const MutexLock lock(mutex_);
-      left_over_.push_back(segment.path);
+      left_over_.push_back(LeftOver(segment.path));
     } else {
       counters_.segments_removed.fetch_add(1, std::memory_order_relaxed);
     }
@@ -265,11 +258,28 @@ Status SegmentFiles::CloseSegment(const OpenSegment& open) {
   }
   {
     const MutexLock lock(mutex_);
-    if (writable_.size() <= options_.max_unsynced_segments) return Status::Ok();
+    if (writable_.size() <= options_.max_unsynced_segments && UnsyncedBytes() <= options_.max_unsynced_bytes) {
+      return Status::Ok();
+    }
   }
   DEUT_RETURN_IF_ERROR(SyncSegment(segment, *open.file));
   DropSynced();
   return Status::Ok();
+}
+
+uint64_t SegmentFiles::UnsyncedBytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [number, open] : writable_) {
+    const uint64_t synced = open.segment->synced_bytes.load();  // the smaller one first: both only rise
+    bytes += open.segment->written_bytes.load() - synced;
+  }
+  return bytes;
+}
+
+Status SegmentFiles::BoundUnsynced(const OpenSegment& open) {
+  const uint64_t synced = open.segment->synced_bytes.load();
+  if (open.segment->written_bytes.load() - synced < options_.max_unsynced_bytes / 4) return Status::Ok();
+  return SyncSegment(*open.segment, *open.file);
 }
 
 Status SegmentFiles::SyncSegment(Segment& segment, File& file) {
@@ -338,9 +348,11 @@ uint64_t SegmentFiles::next_segment() const {
   return next_segment_;
 }
 
-size_t SegmentFiles::left_over_files() const {
+uint64_t SegmentFiles::left_over_bytes() const {
   const MutexLock lock(mutex_);
-  return left_over_.size();
+  uint64_t bytes = 0;
+  for (const LeftOverFile& file : left_over_) bytes += file.bytes;
+  return bytes;
 }
 
 void SegmentFiles::BeginCheckpoint(CheckpointNumber k) {
@@ -386,24 +398,24 @@ Result<size_t> SegmentFiles::RemoveDeadSegments(CheckpointNumber oldest_kept) {
     open_files_.Close(*segment);
     ++count;
   }
-  std::vector<std::string> left_over;
+  std::vector<LeftOverFile> left_over;
   {
     const MutexLock lock(mutex_);
     left_over.swap(left_over_);
   }
-  for (const std::string& path : left_over) {
-    const Result<bool> ours = MayRemove(path);
+  for (LeftOverFile& file : left_over) {
+    const Result<bool> ours = MayRemove(&file);
     const bool understood = ours.ok() ? *ours : ours.status() == ErrorCode::kNotFound;  // no such file: nothing is lost
     // A file that was not understood is never removed.
     if (!understood && DEUT_STEP("V.keep_what_is_not_understood")) continue;
-    if (Status removed = RemoveFile(path); removed.ok()) {
+    if (Status removed = RemoveFile(file.path); removed.ok()) {
       ++count;
       continue;
     } else if (first_error.ok()) {
       first_error = std::move(removed);
     }
     const MutexLock lock(mutex_);
-    left_over_.push_back(path);
+    left_over_.push_back(std::move(file));
   }
   counters_.segments_removed.fetch_add(count, std::memory_order_relaxed);
   domain_.Collect();

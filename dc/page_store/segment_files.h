@@ -43,8 +43,10 @@ namespace deut::dc {
 struct SegmentFilesOptions {
   size_t max_open_files = 0;
   size_t max_unsynced_segments = 0;
+  uint64_t max_unsynced_bytes = 0;
   uint64_t segment_bytes = 0;
-  uint64_t max_segment_bytes = 0;
+  uint64_t max_base_bytes = 0;   // length of the longest segment of base parts
+  uint64_t max_delta_bytes = 0;  // the same of delta parts
   uint64_t segments_before_growth = 0;
   uint64_t reserve_bytes = 0;
 };
@@ -64,6 +66,12 @@ struct OpenSegment {
   uint64_t capacity_bytes = 0;  // the file does not become longer
 };
 
+// A file that no checkpoint names, to be removed by the next one.
+struct LeftOverFile {
+  std::string path;
+  uint64_t bytes = 0;  // its length, and at least that of a short segment
+};
+
 class SegmentFiles {
  public:
   SegmentFiles(Storage& storage, Runtime& runtime, std::string directory, DcId dc, const SegmentFilesOptions& options);
@@ -79,21 +87,31 @@ class SegmentFiles {
   Status CheckLeftOverFiles();
 
   // --- Writing.
-  // Makes a new, empty file under the next number, of the size for the present store. After an error there is no such
-  // file, or it is left over. RESOURCE_EXHAUSTED also if the free space is reserved for other uses.
+  // Makes a new, empty file under the next number, of the length for the present store and disk. After an error there
+  // is no such file, or it is left over. RESOURCE_EXHAUSTED also if the free space is reserved for other uses. The
+  // first `segment_bytes` may be appended; the appender calls CheckRoom before each further `segment_bytes`.
   Result<OpenSegment> NewSegment(SegmentKind kind, SpaceUse use);
-  // The same with a given size.
+  // The same with a given length, all of which may be appended.
   Result<OpenSegment> NewSegmentOf(SegmentKind kind, SpaceUse use, uint64_t bytes);
+  // RESOURCE_EXHAUSTED if this use may not take `segment_bytes` of the free space.
+  Status CheckRoom(SpaceUse use);
+  // True if a new segment would be much shorter than this open one, because the store has become smaller. Then the
+  // appender closes it, so that its dead bytes can be freed.
+  bool IsTooLong(const OpenSegment& open) const { return open.capacity_bytes > 4 * LengthFor(open.segment->kind); }
   // Stores the readable bytes of a segment. REQUIRES: their live bytes are added, and the bytes are in the file; the
   // caller is the segment's appender.
   void SetWritten(const OpenSegment& open, uint64_t written_bytes);
+  // Called by the appender of a segment that stays open. Syncs it if many of its bytes are not synced.
+  Status BoundUnsynced(const OpenSegment& open);
   // Called when no appender uses the segment any more. A segment without written bytes is removed.
   Status CloseSegment(const OpenSegment& open);
   Result<std::vector<SegmentExtent>> SyncAll(CheckpointNumber checkpoint);
   uint64_t next_segment() const;
-  // The size of the next segment of the present store, if the disk has room for it.
-  uint64_t next_segment_bytes() const { return SegmentBytesFor(file_bytes_.load(std::memory_order_relaxed)); }
-  size_t left_over_files() const;
+  // The length of the next segment of the present store, if the disk has room for it.
+  uint64_t LengthFor(SegmentKind kind) const;
+  // Written bytes of all segments of the table.
+  uint64_t file_bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
+  uint64_t left_over_bytes() const;
 
   // As FatalError::Set.
   Status BecomeFatal(Status error) { return fatal_.Set(std::move(error)); }
@@ -106,8 +124,7 @@ class SegmentFiles {
   Result<size_t> RemoveDeadSegments(CheckpointNumber oldest_kept);
 
   DiskReserve& reserve() { return reserve_; }
-  // Free bytes of the disk that ordinary segments may not take, now or once the appenders have begun their next ones.
-  uint64_t reserved_bytes() const;
+  uint64_t RoomFor(SpaceUse use) const;
   const SegmentTable& table() const { return table_; }
   OpenFiles& open_files() { return open_files_; }
   StoreCounters& counters() { return counters_; }
@@ -116,20 +133,19 @@ class SegmentFiles {
 
  private:
   std::string PathOf(SegmentKind kind, uint64_t number) const;
-  // The size of a new segment in a store of `file_bytes`.
-  uint64_t SegmentBytesFor(uint64_t file_bytes) const;
   Result<OpenSegment> MakeSegment(SegmentKind kind, uint64_t capacity_bytes);
-  // Sets the room that the segment may still fill, as promised to its appender.
-  void SetPromise(Segment& segment, uint64_t bytes);
+  LeftOverFile LeftOver(std::string path) const { return {.path = std::move(path), .bytes = options_.segment_bytes}; }
   Result<std::shared_ptr<Segment>> CheckedSegment(const SegmentExtent& extent);
   // True if a segment that no checkpoint names may be removed: its header is this DC's, or was not written.
   // VERSION_MISMATCH or CORRUPTION: it is of another version, or of another DC, so this program may not clean up this
-  // folder.
-  Result<bool> MayRemove(const std::string& path);
+  // folder. Notes its length in `file`.
+  Result<bool> MayRemove(LeftOverFile* file);
   Status SyncSegment(Segment& segment, File& file);
   Status SyncNames();
   // True if some segment is dead, so that the next checkpoints will free space.
   bool HasDeadSegment() const;
+  // Bytes that were written and are not synced, of all segments.
+  uint64_t UnsyncedBytes() const DEUT_REQUIRES(mutex_);
   void DropSynced();
   Status RemoveFile(const std::string& path);
 
@@ -156,7 +172,7 @@ class SegmentFiles {
   mutable Mutex mutex_;
   uint64_t next_segment_ DEUT_GUARDED_BY(mutex_) = 1;
   std::map<uint64_t, OpenSegment> writable_ DEUT_GUARDED_BY(mutex_);  // open, or closed and not yet synced
-  std::vector<std::string> left_over_ DEUT_GUARDED_BY(mutex_);        // paths of files that no checkpoint names
+  std::vector<LeftOverFile> left_over_ DEUT_GUARDED_BY(mutex_);
 };
 
 }  // namespace deut::dc

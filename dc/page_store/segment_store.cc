@@ -14,14 +14,33 @@
 
 namespace deut::dc {
 
+namespace {
+
+// A segment has at most this part of the reserve (one half, one sixteenth). A full disk is emptied by copies, which
+// may take half of the reserve, and 7/8 of it while no segment is dead. Space comes back only when a segment has no
+// live part left, so the copy of a whole one must fit. A copied delta part takes its page's other deltas, or the base,
+// along.
+constexpr uint64_t kMostOfReserveForBase = 2;
+constexpr uint64_t kMostOfReserveForDelta = 16;
+
+// The length of the longest segment. Without a reserve, nothing has to fit into it.
+uint64_t AtMostOfReserve(const SegmentStoreOptions& options, uint64_t part) {
+  if (options.reserve_bytes == 0) return options.max_segment_bytes;
+  return std::min(options.max_segment_bytes, options.reserve_bytes / part);
+}
+
+}  // namespace
+
 struct SegmentStore::Core {
   Core(Storage& storage, Runtime& runtime, std::string directory, DcId dc, const SegmentStoreOptions& store_options)
       : options(store_options),
         files(storage, runtime, std::move(directory), dc,
               {.max_open_files = options.max_open_files,
                .max_unsynced_segments = options.max_unsynced_segments,
+               .max_unsynced_bytes = options.max_unsynced_bytes,
                .segment_bytes = options.segment_bytes,
-               .max_segment_bytes = options.max_segment_bytes,
+               .max_base_bytes = AtMostOfReserve(options, kMostOfReserveForBase),
+               .max_delta_bytes = AtMostOfReserve(options, kMostOfReserveForDelta),
                .segments_before_growth = std::max<uint64_t>(options.segments_before_growth, 1),
                .reserve_bytes = options.reserve_bytes}) {}
 
@@ -39,6 +58,11 @@ Status CheckOptions(const SegmentStoreOptions& options) {
       options.segment_bytes > PageAddress::kMaxOffset) {
     return DEUT_ERROR(kInvalidArgument, "segments of ", options.segment_bytes, " bytes; a multiple of ", kIoAlignment,
                       " from ", 2 * kIoAlignment, " to ", PageAddress::kMaxOffset, " is right");
+  }
+  if (options.reserve_bytes != 0 && options.segment_bytes > options.reserve_bytes / kMostOfReserveForBase) {
+    return DEUT_ERROR(kInvalidArgument, "segments of ", options.segment_bytes, " bytes, and ", options.reserve_bytes,
+                      " reserved bytes of the disk; a segment may have at most half of them, because a full disk is",
+                      " emptied by copying whole segments into the reserve");
   }
   if (options.max_segment_bytes > PageAddress::kMaxOffset) {
     return DEUT_ERROR(kInvalidArgument, "segments of up to ", options.max_segment_bytes, " bytes; at most ",
@@ -264,7 +288,7 @@ StoreTotals SegmentStore::totals() const {
     totals.live_bytes += live;
     if (closed && live == 0) totals.dead_bytes += written;
   });
-  totals.left_over_files = core_->files.left_over_files();
+  totals.left_over_bytes = core_->files.left_over_bytes();
   const StoreCounters& counters = core_->files.counters();
   totals.memory_bytes = table_bytes() + counters.buffer_bytes.load(std::memory_order_relaxed);
   totals.parts_appended = counters.parts_appended.load(std::memory_order_relaxed);
@@ -279,12 +303,14 @@ StoreTotals SegmentStore::totals() const {
 }
 
 uint64_t SegmentStore::segment_bytes() const { return core_->options.segment_bytes; }
-uint64_t SegmentStore::next_segment_bytes() const { return core_->files.next_segment_bytes(); }
+uint64_t SegmentStore::next_segment_bytes() const { return core_->files.LengthFor(SegmentKind::kBase); }
+uint64_t SegmentStore::file_bytes() const { return core_->files.file_bytes(); }
 
 void SegmentStore::ReserveForCheckpoint(uint64_t bytes) { core_->files.reserve().ReserveForCheckpoint(bytes); }
-uint64_t SegmentStore::reserve_bytes() const { return core_->files.reserved_bytes(); }
+uint64_t SegmentStore::reserve_bytes() const { return core_->files.reserve().bytes(); }
 
 bool SegmentStore::IsShortOfSpace() const { return core_->files.reserve().IsShort(); }
+uint64_t SegmentStore::RoomFor(SpaceUse use) const { return core_->files.RoomFor(use); }
 
 void SegmentStore::BeginCheckpoint(CheckpointNumber k) { core_->files.BeginCheckpoint(k); }
 Result<size_t> SegmentStore::RemoveDeadSegments(CheckpointNumber oldest_kept) {

@@ -49,21 +49,27 @@
 #include "dc/page_store/segment_appender.h"
 #include "dc/page_store/segment_check_options.h"
 #include "dc/page_store/segment_format.h"
+#include "dc/page_store/space_use.h"
 
 namespace deut::dc {
 
 struct SegmentStoreOptions {
-  // Size of a new segment of a small store: at most 1 GiB, a multiple of kIoAlignment. In a larger store the size is
-  // doubled as long as the store would fill `segments_before_growth` segments of the double size, up to
-  // max_segment_bytes. So a store that grows to 1 TiB gets at most 9,216 files, and not 262,144. A disk without room for
-  // a long segment gets short ones.
+  // Length of a new segment of a small store: a multiple of kIoAlignment, at most half of reserve_bytes. In a larger
+  // store it is doubled as long as the store would fill `segments_before_growth` segments of the double length, up to
+  // max_segment_bytes. On a disk without room for some of these, it is shorter.
   uint64_t segment_bytes = 4 << 20;
-  uint64_t max_segment_bytes = 1 << 30;  // at most 1 GiB; below segment_bytes: as segment_bytes
+  // At most 1 GiB; below segment_bytes: as segment_bytes. A segment also has at most half of reserve_bytes, and one of
+  // delta parts a sixteenth. So on a full disk the copy of a segment's live parts fits into the reserve, and a segment
+  // that cannot be emptied there never comes into being.
+  uint64_t max_segment_bytes = 1 << 30;
   uint64_t segments_before_growth = 1024;
   size_t append_buffer_bytes = 1 << 20;  // size of each appender's buffer
   size_t max_open_files = 512;           // kept open for reading; beyond it, a file is opened for each read
-  size_t max_unsynced_segments = 64;     // above it, the thread that closes a segment syncs it
-  uint64_t reserve_bytes = 128 << 20;    // of the disk's free space; reserved for work that frees space (space_use.h)
+  // Above one of these, the thread that closes a segment syncs it. An open segment is synced when a quarter of these
+  // bytes is unsynced in it.
+  size_t max_unsynced_segments = 64;
+  uint64_t max_unsynced_bytes = 256 << 20;
+  uint64_t reserve_bytes = 128 << 20;  // of the disk's free space; reserved for work that frees space (space_use.h)
 };
 
 struct SegmentUsage {
@@ -86,8 +92,8 @@ struct StoreTotals {
   uint64_t written_bytes = 0;  // in segments that exist
   uint64_t live_bytes = 0;
   uint64_t dead_bytes = 0;  // in closed segments without live bytes: files that one or two more checkpoints remove
-  // Files of an earlier incarnation that no checkpoint names; the next checkpoint removes them.
-  uint64_t left_over_files = 0;
+  // In files that no checkpoint names; the next checkpoint removes them. Each counts at least as a short segment.
+  uint64_t left_over_bytes = 0;
   uint64_t memory_bytes = 0;  // appenders' buffers and the segment table; not PartBuffers
   // Since the start of this incarnation.
   uint64_t parts_appended = 0, bytes_appended = 0, bytes_written = 0;  // bytes of parts; bytes of transfers
@@ -159,16 +165,19 @@ class SegmentStore {
   // The usage of one segment; no value if it is not there (any more).
   std::optional<SegmentUsage> UsageOf(uint64_t segment) const;
   StoreTotals totals() const;
-  // The size of a short segment, as the options have it.
+  // The length of a short segment, as the options have it.
   uint64_t segment_bytes() const;
-  // The size of the next segment, if the disk has room for a long one.
+  // The length of the next segment of base parts, if the disk has room for a long one.
   uint64_t next_segment_bytes() const;
+  // Written bytes of all segments that exist. Cheap.
+  uint64_t file_bytes() const;
   // True if the disk has so little free space that ordinary writes are refused, or will be after a few more segments.
   bool IsShortOfSpace() const;
+  // The free bytes of the disk that appenders with this use may take.
+  uint64_t RoomFor(SpaceUse use) const;
   // Reserves space for the next checkpoint's file, of about this size.
   void ReserveForCheckpoint(uint64_t bytes);
-  // The reserved part of the disk's free space (space_use.h), and the room that segments which are being written, or
-  // will be next, may fill beyond the size of a short one.
+  // The reserved part of the disk's free space (space_use.h).
   uint64_t reserve_bytes() const;
   // Approximate memory of the segment table. Cheap.
   uint64_t table_bytes() const;

@@ -16,9 +16,12 @@
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/recorded_log.h"
 #include "common/testing/temp_dir.h"
 #include "common/testing/test_points.h"
+#include "dc/page_store/segment_format.h"
 #include "dc/page_store/segment_store_fixture.h"
+#include "dc/page_store/space_use.h"
 #include "dc/page_store/store_fixture.h"
 
 namespace deut::dc {
@@ -204,6 +207,11 @@ TEST_F(SegmentStoreTest, OptionsThatCannotBeAreRefused) {
         << bytes;
   }
   SegmentStoreOptions options;
+  // A segment of more than half of the reserve could not be emptied on a full disk.
+  options.reserve_bytes = 2 * options.segment_bytes - 1;
+  EXPECT_EQ(SegmentStore::Create(*fixture_.storage, RealRuntime(), "/other", kTestDc, options).status().code(),
+            ErrorCode::kInvalidArgument);
+  options = {};
   options.max_segment_bytes = uint64_t{2} << 30;
   EXPECT_EQ(SegmentStore::Create(*fixture_.storage, RealRuntime(), "/other", kTestDc, options).status().code(),
             ErrorCode::kInvalidArgument);
@@ -352,6 +360,23 @@ class GrowingSegmentsTest : public SegmentStoreTest {
     fixture_.store.reset();
     fixture_.store = std::move(*SegmentStore::Create(*fixture_.storage, RealRuntime(), kTestPages, kTestDc, options));
   }
+  // Begins a segment with a new appender, and returns the capacity that its header has.
+  uint64_t CapacityOfNext(SegmentKind kind) {
+    auto appender = NewAppender(kind);
+    const PartHeader part = kind == SegmentKind::kBase
+                                ? BaseHeader(PageId(1))
+                                : DeltaHeader(PageId(1), PageAddress::Make(1, kSegmentHeaderBytes, 100));
+    const auto address = appender->Append(part, "payload");
+    EXPECT_TRUE(address.ok() && appender->Write().ok());
+    if (!address.ok()) return 0;
+    const std::string path = kTestPages + "/" + SegmentName(kind, address->segment());
+    const auto file = fixture_.storage->Open(path, {});
+    std::string block(kSegmentHeaderBytes, '\0');
+    EXPECT_TRUE(file.ok() && (*file)->Read(0, block.data(), block.size()).ok());
+    const auto header = DecodeSegmentHeader(block, path);
+    EXPECT_TRUE(header.ok()) << header.status().ToString();
+    return header.ok() ? header->capacity_bytes : 0;
+  }
   // Appends parts of 3,000 bytes, in batches of ten.
   void AppendMany(SegmentAppender& appender, uint32_t count) {
     for (uint32_t page = 1; page <= count; ++page) {
@@ -402,49 +427,128 @@ TEST_F(GrowingSegmentsTest, WithAnUpperSizeOfZeroAllHaveTheSameSize) {
   for (const SegmentUsage& usage : store().usage()) EXPECT_LE(usage.written_bytes, 16u << 10);
 }
 
-TEST_F(GrowingSegmentsTest, X7TheRoomOfLongSegmentsIsReservedUntilTheyAreFullOrClosed) {
-  constexpr uint64_t kReserve = 1 << 20, kLonger = (64 - 16) << 10;
+TEST_F(GrowingSegmentsTest, SegmentsHaveAtMostHalfOfTheReserveAndThoseOfDeltasASixteenth) {
   SegmentStoreOptions options = GrowingSegments();
-  options.reserve_bytes = kReserve;
-  Restart(options);
-  EXPECT_EQ(store().reserve_bytes(), kReserve);
-  auto appender = NewAppender();
-  AppendMany(*appender, 400);
-  // At least what six appenders will begin.
-  EXPECT_EQ(store().reserve_bytes(), kReserve + 6 * kLonger);
-  std::vector<std::unique_ptr<SegmentAppender>> appenders;
-  for (int i = 0; i < 9; ++i) {
-    appenders.push_back(NewAppender());
-    (void)Append(*appenders.back(), 1, 100);
-    ASSERT_TRUE(appenders.back()->Write().ok());
+  options.max_segment_bytes = 1 << 20;
+  for (const uint64_t reserve : {uint64_t{0}, uint64_t{512 << 10}, uint64_t{4 << 20}}) {
+    parts_.clear();
+    options.reserve_bytes = reserve;
+    Restart(options);
+    auto appender = NewAppender();
+    AppendMany(*appender, 2000);
+    const uint64_t base = reserve == 0 ? 1 << 20 : std::min<uint64_t>(reserve / 2, 1 << 20);
+    const uint64_t delta = reserve == 0 ? 1 << 20 : reserve / 16;
+    EXPECT_EQ(store().next_segment_bytes(), base) << reserve;
+    EXPECT_EQ(CapacityOfNext(SegmentKind::kBase), base) << reserve;
+    EXPECT_EQ(CapacityOfNext(SegmentKind::kDelta), delta) << reserve;
   }
-  // Each has written two blocks. The first appender's segment counts with what is left of it.
-  const uint64_t nine = 9 * (kLonger - (8 << 10));
-  EXPECT_GE(store().reserve_bytes(), kReserve + nine);
-  EXPECT_LE(store().reserve_bytes(), kReserve + nine + kLonger);
-  appenders.clear();
-  appender.reset();
-  EXPECT_EQ(store().reserve_bytes(), kReserve + 6 * kLonger);
 }
 
-TEST_F(GrowingSegmentsTest, ADiskWithoutRoomForALongSegmentGetsShortOnes) {
-  constexpr uint64_t kReserve = 1 << 20;
+// Otherwise an appender fills the rest of its segment although something else has filled the disk meanwhile.
+TEST_F(GrowingSegmentsTest, X7AnAppenderLooksAtTheDiskAgainWithinALongSegment) {
+  constexpr uint64_t kReserve = 1 << 20, kShort = 16 << 10;
   SegmentStoreOptions options = GrowingSegments();
   options.reserve_bytes = kReserve;
   Restart(options);
   auto appender = NewAppender();
   AppendMany(*appender, 400);
   appender.reset();
-  for (const bool room : {false, true}) {
-    fixture_.disk.SetFreeBytes(kReserve + (64 << 10) - (room ? 0 : 1));
-    const uint64_t number = store().next_segment();
+  ASSERT_EQ(store().next_segment_bytes(), 64u << 10);
+  // The room of a long segment is not set aside: what is reserved, refused and short does not depend on it.
+  EXPECT_EQ(store().reserve_bytes(), kReserve);
+  fixture_.disk.SetFreeBytes(kReserve);
+  EXPECT_TRUE(store().IsShortOfSpace());
+  struct Use {
+    SpaceUse use;
+    uint64_t kept;
+  };
+  for (const Use& use : {Use{SpaceUse::kOrdinary, kReserve}, Use{SpaceUse::kCheckpoint, kReserve * 6 / 8},
+                         Use{SpaceUse::kReclaim, kReserve / 8}, Use{SpaceUse::kStructure, 0}}) {
+    fixture_.disk.SetFreeBytes(uint64_t{1} << 30);
     auto next = NewAppender();
-    for (uint32_t page = 1; page <= 4; ++page) (void)Append(*next, page, 3000);
+    next->SetSpaceUse(use.use);
+    const PageAddress first = Append(*next, 1, 3000);
     ASSERT_TRUE(next->Write().ok());
-    for (uint32_t page = 1; page <= 4; ++page) (void)Append(*next, page, 3000);
-    // A short segment holds its header and four parts.
-    EXPECT_EQ(store().next_segment() - number, room ? 1u : 2u);
+    fixture_.disk.SetFreeBytes(use.kept + kShort / 2);
+    Status status;
+    int written = 0;
+    for (; status.ok() && written < 20; ++written) {
+      status = next->Append(BaseHeader(PageId(1)), PayloadOf(PageId(1), 1, 3000)).status();
+      if (status.ok()) status = next->Write();
+    }
+    EXPECT_EQ(status, ErrorCode::kResourceExhausted) << static_cast<int>(use.use);
+    EXPECT_LE(written, 4) << static_cast<int>(use.use);
+    // What was written before stays, in a segment that ends there.
+    EXPECT_EQ(ReadsBack(first).ToString(), "OK");
+    EXPECT_TRUE(UsageOf(first.segment()).closed);
+    fixture_.disk.SetFreeBytes(uint64_t{1} << 30);
+    EXPECT_NE(Append(*next, 1, 3000).segment(), first.segment());
     ASSERT_TRUE(next->Write().ok());
+  }
+}
+
+TEST_F(GrowingSegmentsTest, NewSegmentsAreShorterWhereEightOfThemHaveNoRoom) {
+  constexpr uint64_t kReserve = 1 << 20, kKiB = 1 << 10;
+  SegmentStoreOptions options = GrowingSegments();
+  options.reserve_bytes = kReserve;
+  Restart(options);
+  auto appender = NewAppender();
+  AppendMany(*appender, 400);
+  for (const auto& [room, length] : std::vector<std::pair<uint64_t, uint64_t>>{{8 * 64 * kKiB, 64 * kKiB},
+                                                                               {8 * 64 * kKiB - 1, 32 * kKiB},
+                                                                               {8 * 32 * kKiB, 32 * kKiB},
+                                                                               {8 * 32 * kKiB - 1, 16 * kKiB},
+                                                                               {16 * kKiB, 16 * kKiB}}) {
+    fixture_.disk.SetFreeBytes(kReserve + room);
+    EXPECT_EQ(CapacityOfNext(SegmentKind::kBase), length) << room;
+  }
+}
+
+// Dead bytes of an open segment cannot be freed.
+TEST_F(GrowingSegmentsTest, AnOpenSegmentIsClosedWhenTheStoreHasBecomeMuchSmaller) {
+  SegmentStoreOptions options = GrowingSegments();
+  options.max_segment_bytes = 256 << 10;
+  Restart(options);
+  auto appender = NewAppender();
+  AppendMany(*appender, 1500);
+  ASSERT_EQ(store().next_segment_bytes(), 256u << 10);
+  auto late = NewAppender();
+  const PageAddress open = Append(*late, 1, 3000);
+  ASSERT_TRUE(late->Write().ok());
+  appender.reset();
+  for (const auto& [address, written] : parts_) store().MarkDead(address);
+  store().BeginCheckpoint(CheckpointNumber(1));
+  ASSERT_TRUE(store().RemoveDeadSegments(CheckpointNumber(1)).ok());
+  EXPECT_EQ(FilesOnDisk(), 1u);
+  EXPECT_FALSE(UsageOf(open.segment()).closed);
+  const PageAddress next = Append(*late, 2, 3000);
+  EXPECT_EQ(next.segment(), open.segment());
+  ASSERT_TRUE(late->Write().ok());
+  EXPECT_TRUE(UsageOf(open.segment()).closed);
+  EXPECT_NE(Append(*late, 3, 3000).segment(), open.segment());
+}
+
+TEST_F(GrowingSegmentsTest, UnsyncedBytesAreBoundedInClosedAndInOpenSegments) {
+  for (const bool bounded : {false, true}) {
+    parts_.clear();
+    SegmentStoreOptions options = GrowingSegments();
+    options.max_unsynced_segments = 1000;
+    if (bounded) options.max_unsynced_bytes = 128 << 10;
+    Restart(options);
+    auto appender = NewAppender();
+    AppendMany(*appender, 400);
+    EXPECT_EQ(store().totals().syncs > 0, bounded);
+    // A segment that stays open: a quarter of the bound.
+    auto late = NewAppender();
+    const uint64_t before = store().totals().syncs;
+    const PageAddress first = Append(*late, 1, 3000);
+    for (uint32_t page = 2; page <= 10; ++page) {
+      EXPECT_EQ(Append(*late, page, 3000).segment(), first.segment());
+      ASSERT_TRUE(late->Write().ok());
+    }
+    EXPECT_EQ(store().totals().syncs - before, bounded ? 1u : 0u);
+    store().BeginCheckpoint(CheckpointNumber(1));
+    EXPECT_TRUE(store().SyncAll(CheckpointNumber(1)).ok());
   }
 }
 
@@ -489,6 +593,43 @@ TEST_F(SegmentStoreOpenTest, NamedSegmentsAreThereAndTheOthersGoAfterTheNextChec
   EXPECT_EQ(*store.RemoveDeadSegments(CheckpointNumber(5)), 1u);  // the file that no checkpoint names
   EXPECT_EQ(FilesOnDisk(), 3u);
   EXPECT_EQ(ReadAll(store).ToString(), "OK");
+}
+
+TEST_F(SegmentStoreOpenTest, TheLogSaysWhenHalfOfTheNumbersAreUsedUp) {
+  constexpr uint64_t kHalf = PageAddress::kMaxSegment / 2;
+  const auto warns = [](const ::deut::testing::RecordedLog& log) {
+    return log.HasLineWith(" numbers of segments are used up", "A larger --dc_segment uses fewer of them");
+  };
+  fixture_.store.reset();
+  {
+    const ::deut::testing::RecordedLog log;
+    const auto store = std::move(*Reopen({}, kHalf));
+    EXPECT_FALSE(warns(log));
+    const auto appender = std::move(*store->NewAppender(SegmentKind::kBase));
+    ASSERT_TRUE(appender->Append(BaseHeader(PageId(1)), "payload").ok() && appender->Write().ok());
+    EXPECT_TRUE(warns(log));
+  }
+  const ::deut::testing::RecordedLog log;
+  ASSERT_TRUE(Reopen({}).ok());
+  EXPECT_TRUE(warns(log)) << "again at each start";
+}
+
+TEST_F(SegmentStoreOpenTest, LeftOverFilesCountWithTheirLengths) {
+  constexpr uint64_t kLong = 300 << 10, kShort = 8 << 10;
+  fixture_.store.reset();
+  for (const auto& [number, bytes] : {std::pair{255, kLong}, std::pair{256, kShort}}) {
+    const auto file = fixture_.storage->Open(kTestPages + "/" + SegmentName(SegmentKind::kBase, number),
+                                             {.create = true, .writable = true});
+    const std::string zeros(bytes, '\0');
+    ASSERT_TRUE(file.ok() && (*file)->Write(0, zeros.data(), zeros.size()).ok());
+  }
+  const auto store = std::move(*Reopen({}));
+  ASSERT_TRUE(store->CheckLeftOverFiles().ok());
+  // At least as a short segment each.
+  EXPECT_EQ(store->totals().left_over_bytes, kLong + SmallSegments().segment_bytes);
+  store->BeginCheckpoint(CheckpointNumber(6));
+  EXPECT_EQ(*store->RemoveDeadSegments(CheckpointNumber(5)), 2u);
+  EXPECT_EQ(store->totals().left_over_bytes, 0u);
 }
 
 TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) {

@@ -15,7 +15,8 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
   flags->AddBytes("dc_checkpoint_log", &options->checkpoints.log_bytes,
                   "log between two checkpoints; redo repeats at most about this much");
   flags->AddBytes("dc_disk_reserve", &options->records.store.reserve_bytes,
-                  "free disk space that the data component reserves for work that frees space when the disk is full");
+                  "free disk space that the data component reserves for work that frees space when the disk is full; a "
+                  "segment file has at most half of it");
   flags->Add(
       "dc_checkpoint_interval", &options->checkpoints.interval,
       "longest time between two checkpoints while updates are applied; 0 = none automatically, not for log either");
@@ -30,13 +31,14 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
              "memory",
              1u, 1024u);
   flags->AddBytes("dc_segment", &options->records.store.segment_bytes,
-                  "size of the data component's segment files while it has little data, a multiple of 4 KiB; a file is "
-                  "removed as a whole",
-                  8 << 10, 1 << 30);
+                  "size of the data component's segment files while it has little data, a multiple of 4 KiB, at most "
+                  "half of --dc_disk_reserve; a file is removed as a whole",
+                  64 << 10, 1 << 30);
   flags->AddBytes(
       "dc_max_segment", &options->records.store.max_segment_bytes,
-      "size up to which new segment files become longer as the data grows: one is about a thousandth of all "
-      "of them; 0 = all have the size of --dc_segment",
+      "size up to which new segment files become longer as the data grows: one is about a thousandth of all of them, "
+      "and at most half of --dc_disk_reserve (a sixteenth, for changes of pages); 0 = all have the size of "
+      "--dc_segment",
       0, 1 << 30);
   flags->Add(
       "dc_apply_threads", &options->apply_threads,

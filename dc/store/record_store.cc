@@ -124,8 +124,7 @@ uint64_t RecordStore::unflushed_bytes(uint64_t plenty) {
 
 bool RecordStore::CheckpointFreesSpace() const {
   const StoreTotals totals = trees_.segments().totals();
-  return totals.dead_bytes + totals.left_over_files * options_.store.segment_bytes >
-         2 * kCheckpointBytesPerPage * trees_.pages().used();
+  return totals.dead_bytes + totals.left_over_bytes > 2 * kCheckpointBytesPerPage * trees_.pages().used();
 }
 
 void RecordStore::ReportIfFatal(const Status& status) {
