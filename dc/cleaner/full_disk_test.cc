@@ -17,8 +17,13 @@ namespace {
 
 constexpr uint64_t kDiskBytes = 6 << 20;
 
-RecordStoreOptions Options(uint64_t reserve_segments) {
+// `growing`: segments become longer as the store grows, up to eight times the length.
+RecordStoreOptions Options(uint64_t reserve_segments, bool growing = false) {
   RecordStoreOptions options = SmallPages(0);
+  if (growing) {
+    options.store.segments_before_growth = 16;
+    options.cleaner.slack_segments = 1;
+  }
   options.cleaner.interval = Duration();
   options.cleaner.bytes_per_second = 0;
   options.store.reserve_bytes = reserve_segments * options.store.segment_bytes;
@@ -51,10 +56,13 @@ int TriesToCheckpoint(World* world) {
   return 0;
 }
 
-TEST(FullDiskTest, DeletesGiveSpaceBack) {
+class FullDiskTest : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Growing, FullDiskTest, ::testing::Bool());
+
+TEST_P(FullDiskTest, DeletesGiveSpaceBack) {
   FaultyDisk disk(RealRuntime(), 1);
   disk.SetFreeBytes(kDiskBytes);
-  World world(Options(16), &disk);
+  World world(Options(16, GetParam()), &disk);
   ASSERT_TRUE(world.TryRestart().ok());
   world.Create();
   const uint64_t records = Fill(&world);
@@ -78,8 +86,9 @@ TEST(FullDiskTest, DeletesGiveSpaceBack) {
   }
   std::printf("a checkpoint had room after %d tries at most\n", most);
   // Ten segments: the slack, and the segments that are being written. Merging runs beside it and writes, too.
+  const uint64_t ten_segments = (GetParam() ? 10 * 128 : 10 * 64) << 10;
   const auto near_live = [&] {
-    return world.Counter("storage_bytes") < world.Counter("storage_live_bytes") * 3 / 2 + (10 * 64 << 10);
+    return world.Counter("storage_bytes") < world.Counter("storage_live_bytes") * 3 / 2 + ten_segments;
   };
   const auto gave_back = [&] { return world.Counter("storage_bytes") < full * 2 / 3; };
   const MonotonicTime end = RealRuntime().Now() + seconds(30);
@@ -95,9 +104,9 @@ TEST(FullDiskTest, DeletesGiveSpaceBack) {
 }
 
 // Records are overwritten on a disk that just holds them: new parts have room only where others have died.
-TEST(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
+TEST_P(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
   FaultyDisk disk(RealRuntime(), 2);
-  World world(Options(8), &disk);
+  World world(Options(8, GetParam()), &disk);
   Random random(2);
   ASSERT_TRUE(world.TryRestart().ok());
   world.Create();
@@ -122,7 +131,7 @@ TEST(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
 }
 
 // A small segment is a header, a few live pages, and the rest of a block; a copy of it would be just as large.
-TEST(FullDiskTest, ASegmentWhoseCopyWouldBeNoSmallerIsNotCopied) {
+TEST(FullDiskOfShortSegmentsTest, ASegmentWhoseCopyWouldBeNoSmallerIsNotCopied) {
   FaultyDisk disk(RealRuntime(), 3);
   RecordStoreOptions options = Options(8);
   options.merge_interval = std::chrono::hours(24);  // no merge writes pages

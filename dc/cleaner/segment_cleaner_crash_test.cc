@@ -28,7 +28,8 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 uint64_t Seed() { return FromEnvironment("DEUT_SEED", 1); }
 uint64_t Step() { return FromEnvironment("DEUT_POWER_STEP", 3); }
 
-RecordStoreOptions Options() {
+// `growing`: segments become longer as the store grows.
+RecordStoreOptions Options(bool growing) {
   RecordStoreOptions options = SmallPages(0);
   options.store.segment_bytes = 16 << 10;
   options.store.append_buffer_bytes = 16 << 10;
@@ -36,6 +37,7 @@ RecordStoreOptions Options() {
   options.cleaner.bytes_per_second = 0;
   options.cleaner.slack_segments = 1;
   options.store.reserve_bytes = 8 * options.store.segment_bytes;
+  if (growing) options.store.segments_before_growth = 4;
   options.on_failure = [](const Status&) {};  // the process would end; here the incarnation continues with errors
   return options;
 }
@@ -88,28 +90,32 @@ void ExpectRightAfterwards(World* world, Random* random) {
 // `free_bytes`: free bytes of the disk from the first record on.
 void LosePowerAtEveryOperation(uint64_t free_bytes) {
   constexpr int kRounds = 12;
-  uint64_t operations = 0;
-  {
+  uint64_t operations[2] = {};  // with short segments only, and with growing ones
+  for (const bool growing : {false, true}) {
     FaultyDisk disk(RealRuntime(), Seed());
-    World world(Options(), &disk);
+    World world(Options(growing), &disk);
     Random random(Seed());
     Begin(&world);
     disk.SetFreeBytes(free_bytes);
     const WorkResult result = Work(&world, &random, kRounds);
-    ASSERT_GE(result.cleaned, 10u);
-    ASSERT_EQ(result.refused > 3, free_bytes < kEnough);
-    operations = disk.counts().changing;
+    ASSERT_GE(result.cleaned, growing ? 1u : 10u);
+    ASSERT_EQ(result.refused > (growing ? 0 : 3), free_bytes < kEnough);
+    operations[growing] = disk.counts().changing;
     std::printf("operations %lu, segments cleaned %lu, refused %lu, checkpoints %lu, storage %lu, live %lu\n",
-                operations, result.cleaned, result.refused, world.Counter("checkpoints"),
+                operations[growing], result.cleaned, result.refused, world.Counter("checkpoints"),
                 world.Counter("storage_bytes"), world.Counter("storage_live_bytes"));
   }
+  uint64_t tried = 0;
   uint64_t crashes = 0;
   uint64_t in_recovery = 0;
   uint64_t cleaned = 0;
-  for (uint64_t at = operations / 4 + Seed() % Step(); at <= operations; at += Step()) {
-    SCOPED_TRACE(Concat("seed ", Seed(), ", power is lost at operation ", at));
+  bool growing = false;
+  for (uint64_t at = operations[0] / 4 + Seed() % Step(); at <= operations[0]; at += Step(), growing = !growing) {
+    if (at > operations[growing]) continue;
+    ++tried;
+    SCOPED_TRACE(Concat("seed ", Seed(), growing ? ", growing segments" : "", ", power is lost at operation ", at));
     FaultyDisk disk(RealRuntime(), Seed());
-    World world(Options(), &disk);
+    World world(Options(growing), &disk);
     Random random(Seed());
     Begin(&world);
     disk.SetFreeBytes(free_bytes);
@@ -131,7 +137,7 @@ void LosePowerAtEveryOperation(uint64_t free_bytes) {
     if (::testing::Test::HasFailure()) return;
   }
   std::printf("crashes %lu, again in the next life %lu, segments cleaned before %lu\n", crashes, in_recovery, cleaned);
-  EXPECT_GT(crashes, operations / Step() / 2);
+  EXPECT_GT(crashes, tried * 2 / 3);
 }
 
 TEST(SegmentCleanerCrashTest, AtEveryOperation) { LosePowerAtEveryOperation(kEnough); }
@@ -142,9 +148,10 @@ TEST(SegmentCleanerCrashTest, AtEveryOperationOnAFullDisk) { LosePowerAtEveryOpe
 TEST(SegmentCleanerCrashTest, WithoutSpaceAtEveryOperation) {
   uint64_t refused = 0;
   for (uint64_t at = 0; at < 400; at += 3 * Step()) {
-    SCOPED_TRACE(Concat("seed ", Seed(), ", no space after ", at, " writes"));
+    const bool growing = at % 2 == 1;
+    SCOPED_TRACE(Concat("seed ", Seed(), growing ? ", growing segments" : "", ", no space after ", at, " writes"));
     FaultyDisk disk(RealRuntime(), Seed());
-    World world(Options(), &disk);
+    World world(Options(growing), &disk);
     Random random(Seed());
     Begin(&world);
     disk.AddFault({.action = DiskFault::Action::kNoSpace,

@@ -24,7 +24,12 @@
 #include "common/testing/test_points.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/cleaner/segment_cleaner.h"
+#include "dc/page_store/checkpoint_number.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/page_id.h"
+#include "dc/page_store/segment_format.h"
 #include "dc/page_store/segment_store.h"
+#include "dc/page_store/space_use.h"
 #include "dc/page_store/store_fixture.h"
 
 namespace deut::dc {

@@ -73,11 +73,13 @@ class NearlyFullDiskTest : public ::testing::Test {
   static constexpr uint64_t kSegmentBytes = 64 << 10;
   static constexpr uint64_t kReserveBytes = 16 * kSegmentBytes;
 
-  void Start(Duration checkpoint_interval) {
+  // `growing`: segments become longer as the store grows.
+  void Start(Duration checkpoint_interval, bool growing = false) {
     DataComponentOptions options = SmallServer();
     options.records.store.segment_bytes = kSegmentBytes;
     options.records.store.append_buffer_bytes = 64 << 10;
     options.records.store.reserve_bytes = kReserveBytes;
+    if (growing) options.records.store.segments_before_growth = 16;
     options.records.cleaner.interval = Duration();
     options.checkpoints.interval = checkpoint_interval;
     auto opened = DataComponentServer::Open(options, *storage_, RealRuntime());
@@ -98,6 +100,27 @@ class NearlyFullDiskTest : public ::testing::Test {
     }
     log_.LowWater();
     ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+  }
+  // Puts records while there is room for them, and until no checkpoint frees any.
+  void FillWhatIsLetIn() {
+    disk_.SetFreeBytes(kReserveBytes + (6 << 20));
+    const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(20);
+    int refused = 0;
+    while (refused < 3) {
+      ASSERT_LT(RealRuntime().Now(), limit);
+      ASSERT_EQ(Counter(*dc_, "checkpoint_failing"), 0u) << number_ << " records";
+      if (AskForSpace() >= kBatchBytes) {
+        refused = 0;
+        PutBatch();
+      } else if (Counter(*dc_, "unflushed_bytes") == 0) {
+        ++refused;  // and no checkpoint can free room
+      } else {
+        RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
+      }
+    }
+    EXPECT_GT(Counter(*dc_, "checkpoints"), 3u);
+    EXPECT_GT(number_ * 200, 2u << 20);  // records were admitted, not refused from the beginning
+    EXPECT_TRUE(dc_->TakeCheckpoints(log_.end()).ok());
   }
   uint64_t AskForSpace() {
     EXPECT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
@@ -131,24 +154,12 @@ TEST_F(NearlyFullDiskTest, X7SpaceThatACheckpointWillNeedIsNotPromised) {
 // A checkpoint is taken without waiting for the interval when it may need most of the remaining room.
 TEST_F(NearlyFullDiskTest, X7EverythingThatIsLetInFits) {
   Start(std::chrono::hours(1));
-  disk_.SetFreeBytes(kReserveBytes + (6 << 20));
-  const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(20);
-  int refused = 0;
-  while (refused < 3) {
-    ASSERT_LT(RealRuntime().Now(), limit);
-    ASSERT_EQ(Counter(*dc_, "checkpoint_failing"), 0u) << number_ << " records";
-    if (AskForSpace() >= kBatchBytes) {
-      refused = 0;
-      PutBatch();
-    } else if (Counter(*dc_, "unflushed_bytes") == 0) {
-      ++refused;  // and no checkpoint can free room
-    } else {
-      RealRuntime().SleepUntil(RealRuntime().Now() + std::chrono::milliseconds(1));
-    }
-  }
-  EXPECT_GT(Counter(*dc_, "checkpoints"), 3u);
-  EXPECT_GT(number_ * 200, 2u << 20);  // records were admitted, not refused from the beginning
-  EXPECT_TRUE(dc_->TakeCheckpoints(log_.end()).ok());
+  FillWhatIsLetIn();
+}
+
+TEST_F(NearlyFullDiskTest, EverythingThatIsLetInFitsIntoLongSegments) {
+  Start(std::chrono::hours(1), /*growing=*/true);
+  FillWhatIsLetIn();
 }
 
 // Segments of an incarnation that was killed between two checkpoints. (Without any checkpoint, nothing is removed

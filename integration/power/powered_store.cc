@@ -74,6 +74,7 @@ dc::DataComponentOptions SmallPages(const StoreSizes& sizes) {
   options.tree.inner_chain_length = static_cast<uint16_t>(random.Between(1, 4));
   options.store.segment_bytes = power(14, 16);
   options.store.append_buffer_bytes = options.store.segment_bytes;
+  if (sizes.drawn_from % 2 == 0) options.store.segments_before_growth = 4;
   options.cleaner.slack_segments = random.Between(0, 2);
   options.memory_bytes = random.Between(64, 256) << 10;
   if (sizes.little_background) return dc;
