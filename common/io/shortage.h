@@ -3,7 +3,8 @@
 //
 // A shortage says nothing about the file: nothing was opened, read or changed. So the storage retries, with pauses
 // from 1 ms to 64 ms, for at most kShortagePatience; transfers have limits of their own (transfer.h). After that it
-// answers RESOURCE_EXHAUSTED, which callers treat like a full disk: they try again later.
+// answers RESOURCE_EXHAUSTED, which callers treat like a full disk: they try again later. A caller that has other work
+// meanwhile opens files with OpenOptions::once, and pauses by itself.
 // Every shortage is counted; at most one line a second is logged.
 // Thread-safety: all functions from any thread.
 #ifndef COMMON_IO_SHORTAGE_H_

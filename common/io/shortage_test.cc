@@ -86,6 +86,15 @@ TEST_P(ShortageTest, ALastingShortageIsResourceExhaustedAndNamesTheFile) {
   EXPECT_EQ(storage_->List(directory_.path()).status(), ErrorCode::kResourceExhausted);
 }
 
+TEST_P(ShortageTest, AnOpenThatIsToBeTriedOnceAnswersAtOnceAndIsCounted) {
+  const uint64_t before = ShortageCount();
+  const NoDescriptors none;
+  const Status status =
+      storage_->Open(Concat(directory_.path(), "/file"), {.create = true, .writable = true, .once = true}).status();
+  EXPECT_EQ(status, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(ShortageCount(), before + 1);
+}
+
 TEST_P(ShortageTest, TheDirectoryOfALockIsSyncedWithoutAFreeDescriptor) {
   const auto lock = storage_->Lock(Concat(directory_.path(), "/lock"));
   ASSERT_TRUE(lock.ok());

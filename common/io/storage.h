@@ -52,6 +52,7 @@ struct OpenOptions {
   bool writable = false;
   bool direct = false;       // O_DIRECT where the file system has it; the alignment rule holds in any case
   bool sync_writes = false;  // O_DSYNC
+  bool once = false;         // a shortage is not retried: the caller does that
 };
 
 class File {
@@ -95,7 +96,8 @@ class IoQueue {
   // at once pays for one system call.
   virtual Status SubmitLater(IoRequest* request) { return Submit(request); }
   // Waits until at least one request has completed, Wake was called or the deadline passed. Appends the completed
-  // requests, in no order. Returns at once if a request has completed already, or none is in flight.
+  // requests, in no order. Returns at once if a request has completed already, or none is in flight, or the deadline is
+  // in the past: such a call is cheap.
   virtual void Reap(std::vector<IoRequest*>* completed, Deadline deadline) = 0;
   // Makes the Reap that waits now, or else a later one that would wait, return early. From any thread; cheap when no
   // Reap waits. Wakes are not counted: several may end one Reap. A Reap that returns completions, or whose deadline has
@@ -141,8 +143,8 @@ class Storage {
 
 enum class IoKind : uint8_t { kAuto, kUring, kPosix };
 
-// Files on the machine's disks. kAuto: io_uring where the kernel allows it, else pread/pwrite. kUring: an error where
-// the kernel does not allow it. (Target system_storage.)
+// Files on the machine's disks. kAuto: io_uring where the kernel allows it, else pread/pwrite; each queue for itself, so
+// NewQueue does not fail. kUring: an error where the kernel does not allow it. (Target system_storage.)
 Result<std::unique_ptr<Storage>> NewSystemStorage(IoKind kind, Runtime& runtime);
 // Files in memory; the storage is empty at first and is lost with the object. (Target memory_storage. The faulty
 // disk: faulty_disk.h.)

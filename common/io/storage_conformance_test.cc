@@ -607,6 +607,26 @@ TEST(SystemStorage, TransfersWaitOutAShortageWithPauses) {
     EXPECT_EQ(ShortageCount() - counted, kFailures);
   }
 }
+// A kernel may grant a first ring and refuse later ones.
+TEST(SystemStorage, AQueueWhoseRingIsRefusedUsesPreadAndPwrite) {
+  testing::TempDir folder;
+  auto storage = NewSystemStorage(IoKind::kAuto, RealRuntime());
+  ASSERT_TRUE(storage.ok());
+  testing::SetCasHandler([](std::string_view name) { return name == "uring.create"; });
+  auto queue = (*storage)->NewQueue(4);
+  testing::SetCasHandler({});
+  ASSERT_TRUE(queue.ok()) << queue.status().ToString();
+  auto file = (*storage)->Open(folder.Sub("file"), kCreate);
+  ASSERT_TRUE(file.ok()) << file.status().ToString();
+  std::string bytes = "bytes";
+  IoRequest request{
+      .kind = IoRequest::Kind::kWrite, .file = file->get(), .offset = 0, .data = bytes.data(), .bytes = bytes.size()};
+  ASSERT_TRUE((*queue)->Submit(&request).ok());
+  std::vector<IoRequest*> completed;
+  while (completed.empty()) (*queue)->Reap(&completed, kNoDeadline);
+  EXPECT_TRUE(request.status.ok()) << request.status.ToString();
+  EXPECT_EQ(request.transferred, bytes.size());
+}
 #endif
 
 }  // namespace

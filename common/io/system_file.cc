@@ -24,13 +24,19 @@ int OpenFlags(const OpenOptions& options) {
   return flags;
 }
 
-int OpenRetrying(Runtime& runtime, const std::string& path, int flags) {
-  return RetryShortage(runtime, "open", path, [&] {
+int OpenRetrying(Runtime& runtime, const std::string& path, int flags, bool once) {
+  const auto attempt = [&] {
     for (;;) {
       const int descriptor = open(path.c_str(), flags, 0644);
       if (descriptor >= 0 || errno != EINTR) return descriptor;
     }
-  });
+  };
+  if (!once) return RetryShortage(runtime, "open", path, attempt);
+  const int descriptor = attempt();
+  const int error = errno;
+  if (descriptor < 0 && IsShortage(error)) RecordShortage(runtime, "open", path, error);
+  errno = error;
+  return descriptor;
 }
 
 // False where the file system or device wants a larger alignment than kIoAlignment, or has no direct transfers.
@@ -84,8 +90,10 @@ void TransferBlocking(Runtime& runtime, IoRequest* request) {
 Result<std::unique_ptr<File>> SystemFile::Open(Runtime& runtime, const std::string& path, const OpenOptions& options) {
   if (options.create && !options.writable) return DEUT_ERROR(kInvalidArgument, "create of ", path, " for reading only");
   const int flags = OpenFlags(options);
-  int descriptor = OpenRetrying(runtime, path, options.direct ? flags | O_DIRECT : flags);
-  if (descriptor < 0 && options.direct && errno == EINVAL) descriptor = OpenRetrying(runtime, path, flags & ~O_EXCL);
+  int descriptor = OpenRetrying(runtime, path, options.direct ? flags | O_DIRECT : flags, options.once);
+  if (descriptor < 0 && options.direct && errno == EINVAL) {
+    descriptor = OpenRetrying(runtime, path, flags & ~O_EXCL, options.once);
+  }
   if (descriptor < 0) return ErrnoStatus("open", path, errno);
   if (options.direct && !DirectFits(descriptor)) fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_DIRECT);
   return std::unique_ptr<File>(new SystemFile(runtime, path, options, descriptor));
@@ -145,7 +153,7 @@ Status SystemFile::Allocate(uint64_t bytes) {
   }
   // Reserved blocks become ordinary ones only when they are written; otherwise each later write would change
   // metadata, too. A second descriptor without O_DIRECT writes them, because the end need not be aligned.
-  const int plain = OpenRetrying(runtime_, Concat("/proc/self/fd/", descriptor_), O_RDWR | O_CLOEXEC);
+  const int plain = OpenRetrying(runtime_, Concat("/proc/self/fd/", descriptor_), O_RDWR | O_CLOEXEC, /*once=*/false);
   if (plain < 0) return ErrnoStatus("allocate in", path_, errno);
   SystemFile writer(runtime_, path_, OpenOptions{.writable = true}, plain);
   const AlignedBuffer zeros(std::min<uint64_t>(bytes - at, 1 << 20));

@@ -24,6 +24,7 @@
 #include "common/io/system_file.h"
 #include "common/io/transfer.h"
 #include "common/io/uring_queue.h"
+#include "common/observe/log.h"
 #include "common/sync/mutex.h"
 
 namespace deut {
@@ -79,8 +80,9 @@ Status MakeDirectory(const std::string& path) {
 
 class SystemStorage final : public Storage {
  public:
-  SystemStorage(bool uring, std::string name, Runtime& runtime)
-      : uring_(uring), name_(std::move(name)), runtime_(runtime), mutex_(runtime) {}
+  // `kind`: kAuto only if the kernel has granted a ring.
+  SystemStorage(IoKind kind, std::string name, Runtime& runtime)
+      : kind_(kind), name_(std::move(name)), runtime_(runtime), mutex_(runtime) {}
 
   Result<std::unique_ptr<File>> Open(const std::string& path, const OpenOptions& options) override {
     return SystemFile::Open(runtime_, path, options);
@@ -187,7 +189,12 @@ class SystemStorage final : public Storage {
   }
 
   Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth) override {
-    if (uring_) return UringQueue::Create(depth, runtime_);
+    if (kind_ != IoKind::kPosix) {
+      Result<std::unique_ptr<IoQueue>> ring = UringQueue::Create(depth, runtime_);
+      if (ring.ok() || kind_ == IoKind::kUring) return ring;
+      // The kernel may grant some rings only, or small ones (RLIMIT_MEMLOCK, ENOMEM).
+      LogWarning("a queue of ", depth, " requests uses pread/pwrite: ", ring.status().message());
+    }
     return std::unique_ptr<IoQueue>(std::make_unique<PosixQueue>(depth, runtime_));
   }
 
@@ -247,7 +254,7 @@ class SystemStorage final : public Storage {
 
   static constexpr size_t kMaxKeptDirectories = 16;
 
-  const bool uring_;
+  const IoKind kind_;
   const std::string name_;
   Runtime& runtime_;
   Mutex mutex_;
@@ -257,20 +264,19 @@ class SystemStorage final : public Storage {
 }  // namespace
 
 Result<std::unique_ptr<Storage>> NewSystemStorage(IoKind kind, Runtime& runtime) {
-  bool uring = kind != IoKind::kPosix;
-  std::string name = uring ? "io_uring" : "pread/pwrite";
-  if (uring) {
+  std::string name = kind == IoKind::kPosix ? "pread/pwrite" : "io_uring";
+  if (kind != IoKind::kPosix) {
     const Status probe = UringQueue::Create(1, runtime).status();
     if (!probe.ok() && kind == IoKind::kUring) {
       return DEUT_ERROR(kIoError, "the kernel refuses io_uring (", probe.message(),
                         "): allow it (container seccomp profile, sysctl kernel.io_uring_disabled) or use pread/pwrite");
     }
     if (!probe.ok()) {
-      uring = false;
+      kind = IoKind::kPosix;
       name = Concat("pread/pwrite (io_uring refused: ", probe.message(), ")");
     }
   }
-  return std::unique_ptr<Storage>(std::make_unique<SystemStorage>(uring, std::move(name), runtime));
+  return std::unique_ptr<Storage>(std::make_unique<SystemStorage>(kind, std::move(name), runtime));
 }
 
 }  // namespace deut

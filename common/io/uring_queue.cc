@@ -29,6 +29,7 @@ Result<std::unique_ptr<IoQueue>> UringQueue::Create(size_t depth, Runtime& runti
   const int event_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event_descriptor < 0) return ErrnoStatus("creating", "an eventfd", errno);
   std::unique_ptr<UringQueue> queue(new UringQueue(depth, event_descriptor, runtime));
+  if (DEUT_CAS_FAILS("uring.create")) return DEUT_ERROR(kIoError, "creating an io_uring: refused by a test");
   io_uring_params params{};
   params.flags = IORING_SETUP_CLAMP;
   // One more entry for the poll. The completion ring is twice as large, so it cannot overflow.
@@ -87,9 +88,10 @@ void UringQueue::Flush() {
 }
 
 Status UringQueue::Submit(IoRequest* request) {
-  DEUT_RETURN_IF_ERROR(SubmitLater(request));
+  Status submitted = SubmitLater(request);
+  // A refused request ends no batch silently: those that were submitted before it start all the same.
   Flush();
-  return Status::Ok();
+  return submitted;
 }
 
 Status UringQueue::SubmitLater(IoRequest* request) {
@@ -209,6 +211,7 @@ void UringQueue::Reap(std::vector<IoRequest*>* completed, Deadline deadline) {
     Flush();
     Drain(completed);
     if (!wait || completed->size() > before || in_flight_ == 0) return;
+    if (deadline != kNoDeadline && runtime_.Now() >= deadline) return;
     wait = WaitForCompletion(deadline) && runtime_.Now() < deadline;
   }
 }
