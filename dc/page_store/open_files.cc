@@ -12,16 +12,22 @@ OpenFiles::OpenFiles(Storage& storage, ReclamationDomain& domain, const SegmentT
                      size_t limit)
     : storage_(storage), domain_(domain), table_(table), open_(open), limit_(std::max<size_t>(limit, 1)) {}
 
+std::shared_ptr<File> OpenFiles::Find(Segment& segment) {
+  const ReclamationDomain::Guard guard(domain_);
+  const FileHolder* const holder = segment.file.load();
+  if (holder == nullptr) return nullptr;
+  if (!segment.touched.load(std::memory_order_relaxed)) segment.touched.store(true, std::memory_order_relaxed);
+  DEUT_POINT("page_store.files.found");
+  return holder->file;
+}
+
 Result<std::shared_ptr<File>> OpenFiles::Get(Segment& segment) {
-  {
-    const ReclamationDomain::Guard guard(domain_);
-    if (const FileHolder* holder = segment.file.load()) {
-      if (!segment.touched.load(std::memory_order_relaxed)) segment.touched.store(true, std::memory_order_relaxed);
-      DEUT_POINT("page_store.files.found");
-      return holder->file;
-    }
-  }
-  DEUT_ASSIGN_OR_RETURN(std::shared_ptr<File> file, storage_.Open(segment.path, {.direct = true}));
+  if (std::shared_ptr<File> file = Find(segment)) return file;
+  return Open(segment, /*once=*/false);
+}
+
+Result<std::shared_ptr<File>> OpenFiles::Open(Segment& segment, bool once) {
+  DEUT_ASSIGN_OR_RETURN(std::shared_ptr<File> file, storage_.Open(segment.path, {.direct = true, .once = once}));
   auto holder = std::make_unique<FileHolder>(file, open_);
   FileHolder* nobody = nullptr;
   DEUT_POINT("page_store.files.before_cas");

@@ -30,7 +30,12 @@ class OpenFiles {
   OpenFiles(Storage& storage, ReclamationDomain& domain, const SegmentTable& table, std::atomic<size_t>& open,
             size_t limit);
 
-  // Returns the segment's file, open for reading. NOT_FOUND if there is no such file (any more).
+  // Returns the segment's file if it is open for reading, else null. Never blocks.
+  std::shared_ptr<File> Find(Segment& segment);
+  // Opens the segment's file for reading. Blocks on the disk. NOT_FOUND if there is no such file (any more).
+  // `once`: as in OpenOptions.
+  Result<std::shared_ptr<File>> Open(Segment& segment, bool once);
+  // The two together, with retries after a shortage.
   Result<std::shared_ptr<File>> Get(Segment& segment);
   // Evicts the segment's file.
   void Close(Segment& segment);

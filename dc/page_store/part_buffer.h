@@ -1,7 +1,7 @@
 // PartBuffer: the read of a part, the part that was read, and its memory. It is reused from read to read, and grows to
 // the largest part.
 //
-// States: idle -> begun (SegmentStore::BeginRead) -> idle (EndRead). While it is begun, it shares the segment and its
+// States: idle -> begun (SegmentStore::BeginRead or TryBeginRead) -> idle (EndRead). While it is begun, it shares the segment and its
 // file, and its owner runs `request()` on a queue of the same store. From the submission until the request is reaped,
 // nobody touches the buffer, and it stays where it is.
 // Thread-safety: none; one owner.

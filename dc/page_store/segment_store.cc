@@ -138,7 +138,7 @@ uint64_t SegmentStore::next_segment() const { return core_->files.next_segment()
 Status SegmentStore::fatal() const { return core_->files.fatal(); }
 
 Status SegmentStore::Read(PageAddress address, PageId page, PartBuffer* buffer) {
-  DEUT_RETURN_IF_ERROR(BeginRead(address, page, buffer));
+  DEUT_RETURN_IF_ERROR(Begin(address, page, Opening::kWithRetries, buffer).status());
   IoRequest& request = buffer->request_;
   const Result<size_t> read = request.file->Read(request.offset, request.data, request.bytes);
   request.status = read.status();
@@ -146,7 +146,15 @@ Status SegmentStore::Read(PageAddress address, PageId page, PartBuffer* buffer) 
   return EndRead(buffer);
 }
 
+Result<bool> SegmentStore::TryBeginRead(PageAddress address, PageId page, PartBuffer* buffer) {
+  return Begin(address, page, Opening::kNever, buffer);
+}
+
 Status SegmentStore::BeginRead(PageAddress address, PageId page, PartBuffer* buffer) {
+  return Begin(address, page, Opening::kOnce, buffer).status();
+}
+
+Result<bool> SegmentStore::Begin(PageAddress address, PageId page, Opening opening, PartBuffer* buffer) {
   SegmentFiles& files = core_->files;
   if (files.is_fatal()) return fatal();
   // The shared pointer keeps the segment and its file usable though RemoveDeadSegments may remove both meanwhile.
@@ -155,9 +163,14 @@ Status SegmentStore::BeginRead(PageAddress address, PageId page, PartBuffer* buf
     return DEUT_ERROR(kNotFound, "segment ", address.segment(), " of a part of page ", page.value, " is not there");
   }
   DEUT_ASSIGN_OR_RETURN(const Transfer transfer, TransferFor(*segment, address));
+  std::shared_ptr<File> file = files.open_files().Find(*segment);
+  if (file == nullptr && opening == Opening::kNever) return false;
+  if (file == nullptr) {
+    DEUT_ASSIGN_OR_RETURN(file, files.open_files().Open(*segment, /*once=*/opening == Opening::kOnce));
+  }
   const size_t wanted = transfer.end - transfer.begin;
   if (buffer->memory_.size() < wanted) buffer->memory_ = AlignedBuffer(wanted);
-  DEUT_ASSIGN_OR_RETURN(buffer->file_, files.open_files().Get(*segment));
+  buffer->file_ = std::move(file);
   buffer->segment_ = std::move(segment);
   buffer->address_ = address;
   buffer->page_ = page;
@@ -166,7 +179,7 @@ Status SegmentStore::BeginRead(PageAddress address, PageId page, PartBuffer* buf
                                .offset = transfer.begin,
                                .data = buffer->memory_.data(),
                                .bytes = wanted};
-  return Status::Ok();
+  return true;
 }
 
 Status SegmentStore::EndRead(PartBuffer* buffer) {

@@ -138,9 +138,13 @@ class SegmentStore {
   // Blocks. Reads the part at `address` into `buffer`, fully verified. NOT_FOUND: its segment was removed, so the
   // address is not live any more. If an image still names it, that is corruption.
   Status Read(PageAddress address, PageId page, PartBuffer* buffer);
-  // The same in three steps, for a thread that has several reads in flight: BeginRead, buffer->request() on a queue of
-  // NewQueue, EndRead. BeginRead may open a file, and else does not touch the disk. If it returns an error, there is
-  // no request to run. EndRead is called when the request was reaped, and verifies the part.
+  // The same in three steps, for a thread that has several reads in flight: TryBeginRead or BeginRead,
+  // buffer->request() on a queue of NewQueue, EndRead. If the first step returns an error, there is no request to run.
+  // EndRead is called when the request was reaped, and verifies the part.
+  // TryBeginRead never blocks. false: the segment's file is not open, and nothing was begun.
+  Result<bool> TryBeginRead(PageAddress address, PageId page, PartBuffer* buffer);
+  // Opens the file if it is not open, and blocks on the disk for that. RESOURCE_EXHAUSTED: a shortage of descriptors or
+  // kernel memory, which the caller waits out.
   Status BeginRead(PageAddress address, PageId page, PartBuffer* buffer);
   Status EndRead(PartBuffer* buffer);
   // REQUIRES: depth > 0. The queue ends before the store.
@@ -192,6 +196,10 @@ class SegmentStore {
 
  private:
   struct Core;
+  enum class Opening : uint8_t { kNever, kOnce, kWithRetries };
+
+  // False: the file is not open, and `opening` is kNever.
+  Result<bool> Begin(PageAddress address, PageId page, Opening opening, PartBuffer* buffer);
 
   explicit SegmentStore(std::unique_ptr<Core> core);
 

@@ -12,6 +12,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
@@ -176,6 +177,29 @@ TEST_F(SegmentStoreTest, SeveralReadsInFlightCompleteInAnyOrder) {
     EXPECT_TRUE(part.payload == PayloadOf(written.page, written.salt, written.bytes));
   }
   EXPECT_EQ(store().totals().reads, parts_.size());
+}
+
+// A thread with reads in flight opens no file.
+TEST_F(SegmentStoreTest, AReadIsBegunWithoutTheDiskOnlyIfItsFileIsOpen) {
+  auto appender = NewAppender();
+  const PageAddress address = Append(*appender, 1, 3000);
+  ASSERT_TRUE(appender->Write().ok());
+  PartBuffer buffer;
+  const int fault = fixture_.disk.AddFault({.action = DiskFault::Action::kShortage, .kinds = kDiskOpen, .count = 1});
+  const Result<bool> tried = store().TryBeginRead(address, PageId(1), &buffer);
+  ASSERT_TRUE(tried.ok());
+  EXPECT_FALSE(*tried);
+  EXPECT_EQ(fixture_.disk.hits(fault), 0u);
+  EXPECT_EQ(store().BeginRead(address, PageId(1), &buffer), ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(store().BeginRead(address, PageId(1), &buffer).ok());
+  buffer.ForgetRead();
+  const Result<bool> again = store().TryBeginRead(address, PageId(1), &buffer);
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(*again);
+  buffer.ForgetRead();
+  // An address that names nothing is an error at once.
+  const PageAddress wrong = PageAddress::Make(address.segment() + 1000, address.offset(), 3040);
+  EXPECT_EQ(store().TryBeginRead(wrong, PageId(1), &buffer).status(), ErrorCode::kNotFound);
 }
 
 TEST_F(SegmentStoreTest, AnAddressThatIsNotOneIsRefused) {
