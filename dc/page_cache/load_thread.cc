@@ -1,273 +1,303 @@
 #include "dc/page_cache/load_thread.h"
 
 #include <algorithm>
-#include <chrono>
+#include <string>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/io/shortage.h"
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
 namespace {
 
-// The memory budget is checked by itself after this time: garbage may have been freed, of which nobody tells.
-constexpr Duration kMemoryCheckInterval = std::chrono::milliseconds(50);
-// Number of ended loads whose buffers are kept for the next ones. A load with larger buffers is not kept.
-constexpr size_t kKeptLoads = 16;
-constexpr size_t kLargestKeptBuffer = 64 << 10;
+// Number of ended reads whose buffers are kept for the next ones.
+constexpr size_t kKeptReads = 16;
 
-thread_local bool is_load_thread = false;
+// The waiters that this thread calls, if it is a load thread.
+thread_local ReadyWaiters* ready_of_this_thread = nullptr;
 
 }  // namespace
 
-bool LoadThread::IsCurrent() { return is_load_thread; }
+bool LoadThread::IsCurrent() { return ready_of_this_thread != nullptr; }
+
+void LoadThread::CallAgain(LoadWaiter* waiter) {
+  DEUT_CHECK(IsCurrent());
+  LoadWaiterList alone;
+  alone.Push(waiter);
+  ready_of_this_thread->Add(std::move(alone), Status::Ok());
+}
 
 Result<std::unique_ptr<LoadThread>> LoadThread::Create(Runtime& runtime, SegmentStore& store, LoadHost& host,
-                                                       size_t reads_in_flight) {
-  const size_t at_most = std::max<size_t>(reads_in_flight, 1);
-  // The load that begins last may have an image of many parts.
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, store.NewQueue(at_most + ImageParts::kMax - 1));
-  std::unique_ptr<LoadThread> thread(new LoadThread(runtime, store, host, at_most, std::move(queue)));
+                                                       FileOpener& opener, size_t reads_in_flight) {
+  const size_t places = std::max<size_t>(reads_in_flight, 1);
+  if (DEUT_CAS_FAILS("page_cache.load.queue")) return DEUT_ERROR(kIoError, "no queue, for a test");
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, store.NewQueue(std::max(places, ImageParts::kMax)));
+  std::unique_ptr<LoadThread> thread(new LoadThread(runtime, store, host, opener, places, std::move(queue)));
   thread->thread_ = runtime.StartThread("dc-load", [thread = thread.get()] { thread->Run(); });
   return thread;
 }
 
-LoadThread::LoadThread(Runtime& runtime, SegmentStore& store, LoadHost& host, size_t reads_in_flight,
-                       std::unique_ptr<IoQueue> queue)
+LoadThread::LoadThread(Runtime& runtime, SegmentStore& store, LoadHost& host, FileOpener& opener,
+                       size_t reads_in_flight, std::unique_ptr<IoQueue> queue)
     : runtime_(runtime),
       store_(store),
       host_(host),
+      opener_(opener),
       reads_in_flight_(reads_in_flight),
       queue_(std::move(queue)),
-      mutex_(runtime) {}
+      inbox_(runtime, *queue_) {}
 
 LoadThread::~LoadThread() {
-  {
-    const MutexLock lock(mutex_);
-    stop_ = true;
-    changed_.NotifyAll(runtime_);
-  }
+  inbox_.Stop();
+  DEUT_POINT("page_cache.load.stopping");
   thread_.reset();
-  DEUT_CHECK(loads_.empty());
-}
-
-std::unique_ptr<LoadThread::Load> LoadThread::NewLoadLocked() {
-  if (free_.empty()) return std::make_unique<Load>();
-  std::unique_ptr<Load> load = std::move(free_.back());
-  free_.pop_back();
-  return load;
-}
-
-void LoadThread::Recycle(std::unique_ptr<Load> load) {
-  DEUT_DCHECK(load->transfers_left == 0);
-  load->waiters = nullptr;
-  load->reading = false;
-  load->needless = false;
-  for (size_t i = 0; i < load->parts.count(); ++i) {
-    if (load->buffers[i].bytes() > kLargestKeptBuffer) return;
-    load->buffers[i].ForgetRead();
-  }
-  load->parts = ImageParts();
-  const MutexLock lock(mutex_);
-  if (free_.size() < kKeptLoads) free_.push_back(std::move(load));
+  DEUT_CHECK(loads_.empty() && ready_.empty() && places_taken_ == 0);
 }
 
 void LoadThread::Add(PageId id, TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter) {
-  bool first = false;
-  {
-    const MutexLock lock(mutex_);
-    DEUT_CHECK(!stop_);  // no thread would load it
-    std::unique_ptr<Load> load = NewLoadLocked();
-    load->id = id;
-    load->table = table;
-    load->key = target.key;
-    load->side = target.side;
-    load->urgency = urgency;
-    load->waiters = waiter;
-    if (waiter != nullptr) waiter->next_ = nullptr;
-    first = arrived_.empty();
-    arrived_.push_back(std::move(load));
-    if (first) changed_.NotifyOne(runtime_);
-  }
-  // The first arrival wakes the thread; it takes the others along.
-  if (first) queue_->Wake();
+  inbox_.Add({.id = id,
+              .table = table,
+              .key = std::string(target.key),
+              .side = target.side,
+              .urgency = urgency,
+              .waiter = waiter});
 }
 
 void LoadThread::OnMemoryFreed() {
-  if (!starved_.load(std::memory_order_seq_cst)) return;
-  {
-    const MutexLock lock(mutex_);
-    memory_freed_ = true;
-    changed_.NotifyOne(runtime_);
-  }
-  queue_->Wake();
+  if (starved_.load(std::memory_order_seq_cst)) inbox_.NoteMemoryFreed();
 }
 
 void LoadThread::Run() {
-  is_load_thread = true;
+  ready_of_this_thread = &ready_;
   while (TakeArrivals()) {
     DEUT_IN_FLIGHT_IF(!loads_.empty(), "dc.page_load");
     BeginReads();
     if (read_.empty()) {
       // Loads that have arrived meanwhile are taken before any page is finished, so that they can join its load.
       Reap();
-      continue;
+    } else {
+      LeafLoad* const load = read_.front();
+      read_.pop_front();
+      Finish(load);
     }
-    Load* const load = read_.front();
-    read_.pop_front();
-    Finish(load);
+    if (!ready_.empty()) ready_.CallNext();
   }
 }
 
 bool LoadThread::TakeArrivals() {
-  {
-    const MutexLock lock(mutex_);
-    const MonotonicTime next_check = runtime_.Now() + kMemoryCheckInterval;
-    // Without a transfer in flight, Reap would return at once.
-    while (arrived_.empty() && read_.empty() && queue_->in_flight() == 0) {
-      if (loads_.empty()) {
-        if (stop_) return false;
-        changed_.Wait(mutex_);
-      } else if (memory_freed_ || !changed_.WaitUntil(mutex_, next_check)) {
-        break;
-      }
-    }
-    memory_freed_ = false;
-    taken_.swap(arrived_);
+  LoadInbox::Wait wait = LoadInbox::Wait::kNot;
+  // Without a transfer in flight, Reap would return at once.
+  if (read_.empty() && ready_.empty() && queue_->in_flight() == 0) {
+    wait = loads_.empty() ? LoadInbox::Wait::kForArrival : LoadInbox::Wait::kForMemory;
   }
-  for (std::unique_ptr<Load>& load : taken_) Accept(std::move(load));
-  taken_.clear();
+  if (!inbox_.Take(wait, &taken_)) return false;
+  opening_.opened.insert(opening_.opened.end(), taken_.opened.begin(), taken_.opened.end());
+  for (LoadArrival& arrival : taken_.arrived) Accept(std::move(arrival));
   return true;
 }
 
-void LoadThread::Accept(std::unique_ptr<Load> load) {
+void LoadThread::Accept(LoadArrival arrival) {
   DEUT_POINT("page_cache.load.accept");
-  const auto [at, is_new] = loads_.try_emplace(load->id);
+  const auto [at, is_new] = loads_.try_emplace(arrival.id);
   if (is_new) {
-    (load->urgency == LoadUrgency::kNow ? urgent_ : patient_).push_back(load.get());
-    at->second = std::move(load);
+    at->second = std::make_unique<LeafLoad>();
+    LeafLoad* const load = at->second.get();
+    load->id = arrival.id;
+    load->table = arrival.table;
+    load->key = std::move(arrival.key);
+    load->side = arrival.side;
+    load->urgency = arrival.urgency;
+    if (arrival.waiter != nullptr) load->waiters.Push(arrival.waiter);
+    waiting_.Push(load);
     return;
   }
-  Load* const joined = at->second.get();
-  if (load->waiters != nullptr) {
-    load->waiters->next_ = joined->waiters;
-    joined->waiters = load->waiters;
-  }
-  if (load->urgency == LoadUrgency::kNow && joined->urgency == LoadUrgency::kWhenMemory &&
+  LeafLoad* const joined = at->second.get();
+  const LoadQueue::Lane lane = LoadQueue::LaneOf(*joined);
+  if (arrival.waiter != nullptr) joined->waiters.Push(arrival.waiter);
+  if (arrival.urgency == LoadUrgency::kNow && joined->urgency == LoadUrgency::kWhenMemory &&
       DEUT_STEP("load.take_along")) {
     joined->urgency = LoadUrgency::kNow;
-    if (!joined->reading) {
-      std::erase(patient_, joined);
-      urgent_.push_back(joined);
-    }
   }
-  Recycle(std::move(load));
+  if (joined->waiting) waiting_.Move(joined, lane);
 }
 
-bool LoadThread::HasMemory() {
-  if (host_.HasMemory(loading_bytes_)) {
+bool LoadThread::HasMemory(LoadAdmission admission) {
+  if (admission == LoadAdmission::kSpeculative) return host_.HasMemory(admission);  // it is not waited for
+  if (host_.HasMemory(admission)) {
     starved_.store(false, std::memory_order_relaxed);
     return true;
   }
   // The flag is set before memory is measured again. A thread that frees memory after that measurement finds the flag
   // and wakes this thread.
   if (starved_.exchange(true, std::memory_order_seq_cst)) return false;
-  return host_.HasMemory(loading_bytes_);
+  return host_.HasMemory(admission);
 }
 
-LoadThread::Load* LoadThread::NextToRead(size_t in_flight) {
-  const bool is_urgent = !urgent_.empty();
-  std::deque<Load*>& waiting = is_urgent ? urgent_ : patient_;
-  if (waiting.empty()) return nullptr;
-  Load* const load = waiting.front();
-  if (in_flight >= reads_in_flight_) return nullptr;
-  if (!is_urgent && !HasMemory()) return nullptr;
-  waiting.pop_front();
-  return load;
+bool LoadThread::HasPlaceFor(const LeafLoad& load) const {
+  return places_taken_ == 0 || places_taken_ + load.read->parts() <= reads_in_flight_;
 }
 
-void LoadThread::BeginReads() {
-  // Each transfer is submitted when the next one is known, so that only the last one costs a system call.
-  IoRequest* last = nullptr;
-  // A request that was submitted belongs to the queue, which may have completed it already.
-  const auto end_if_refused = [this](IoRequest* request, Status submitted) {
-    if (submitted.ok()) return;
-    request->status = std::move(submitted);
-    EndTransfer(*request);
-  };
-  while (Load* const load = NextToRead(queue_->in_flight() + (last == nullptr ? 0 : 1))) {
-    load->reading = true;
-    load->bytes = 0;
-    load->needless = !FindImage(load);
-    if (load->needless) {
-      read_.push_back(load);
-      continue;
+// Memory may have become short while the file was opened.
+LeafLoad* LoadThread::NextOpened(HasMemoryFor has_memory) {
+  while (!opening_.opened.empty()) {
+    LeafLoad* const load = opening_.opened.front();
+    if (!HasPlaceFor(*load)) return nullptr;
+    opening_.opened.pop_front();
+    --opening_.count;
+    const LoadQueue::Lane lane = LoadQueue::LaneOf(*load);
+    if (lane == LoadQueue::Lane::kUrgent) return load;
+    if (has_memory(lane == LoadQueue::Lane::kAhead ? LoadAdmission::kSpeculative : LoadAdmission::kOrdinary)) {
+      return load;
     }
-    loads_begun_.fetch_add(1, std::memory_order_relaxed);
-    for (const PageAddress part : load->parts.all()) load->bytes += part.length_bound();
-    loading_bytes_ += load->bytes;
-    for (size_t i = 0; i < load->parts.count(); ++i) {
-      load->begun[i] = store_.BeginRead(load->parts[i], load->id, &load->buffers[i]);
-      if (!load->begun[i].ok()) continue;
-      ++load->transfers_left;
-      IoRequest& request = load->buffers[i].request();
-      request.context = load;
-      if (last != nullptr) end_if_refused(last, queue_->SubmitLater(last));
-      last = &request;
-    }
-    if (load->transfers_left == 0) read_.push_back(load);
+    Recycle(std::move(load->read));
+    waiting_.PutBack(load);
   }
-  if (last != nullptr) end_if_refused(last, queue_->Submit(last));
+  return nullptr;
 }
 
-bool LoadThread::FindImage(Load* load) {
+LeafLoad* LoadThread::NextToRead(HasMemoryFor has_memory) {
+  while (places_taken_ < reads_in_flight_) {
+    if (LeafLoad* const opened = NextOpened(has_memory)) return opened;
+    if (!opening_.opened.empty()) return nullptr;  // the first of them waits for more places
+    LeafLoad* const load = waiting_.Next(has_memory);
+    if (load == nullptr) return nullptr;
+    if (!FindImage(load)) continue;
+    if (!HasPlaceFor(*load)) {
+      Recycle(std::move(load->read));
+      waiting_.PutBack(load);
+      return nullptr;
+    }
+    if (load->read->Prepare(store_)) return load;
+    SetAside(load);
+  }
+  return nullptr;
+}
+
+bool LoadThread::FindImage(LeafLoad* load) {
   PageLoad begun;
-  if (!host_.BeginLoad(load->table, Target(load->key, load->side), &begun)) return false;
   // The target may be in another page by now, which has loads of its own.
-  if (begun.id != load->id) return false;
-  load->parts = begun.parts;
+  if (!host_.BeginLoad(load->table, Target(load->key, load->side), &begun) || begun.id != load->id) {
+    read_.push_back(load);
+    return false;
+  }
+  if (spare_.empty()) {
+    load->read = std::make_unique<ImageRead>();
+  } else {
+    load->read = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  load->read->Begin(begun.id, begun.parts);
   return true;
 }
 
+void LoadThread::SetAside(LeafLoad* load) {
+  if (load->open_until == MonotonicTime()) load->open_until = runtime_.Now() + kShortagePatience;
+  if (opening_.count < kMaxOpening) {
+    ++opening_.count;
+    opener_.Open(load, this);
+    return;
+  }
+  // Its files and buffers would not be bounded.
+  Recycle(std::move(load->read));
+  opening_.unopened.push_back(load);
+}
+
+// The opener finds it out if another thread has opened the files meanwhile.
+void LoadThread::SendToOpener() {
+  while (opening_.count < kMaxOpening && !opening_.unopened.empty()) {
+    LeafLoad* const load = opening_.unopened.front();
+    opening_.unopened.pop_front();
+    if (FindImage(load)) SetAside(load);
+  }
+}
+
+void LoadThread::DropLoadsAhead() {
+  while (LeafLoad* const load = waiting_.TakeAhead()) {
+    DEUT_DCHECK(load->waiters.empty());
+    End(load, Status::Ok());
+  }
+}
+
+void LoadThread::BeginReads() {
+  bool memory_is_short = false;
+  const auto has_memory = [&](LoadAdmission admission) {
+    const bool has = HasMemory(admission);
+    memory_is_short = memory_is_short || !has;
+    return has;
+  };
+  if (taken_.stop) DropLoadsAhead();
+  // Each transfer is submitted when the next one is known, so that only the last one costs a system call.
+  IoRequest* last = nullptr;
+  while (LeafLoad* const load = NextToRead(has_memory)) SubmitLater(load, &last);
+  if (last != nullptr) EndIfRefused(last, queue_->Submit(last));
+  if (memory_is_short) DropLoadsAhead();
+  SendToOpener();
+}
+
+void LoadThread::SubmitLater(LeafLoad* load, IoRequest** last) {
+  loads_begun_.fetch_add(1, std::memory_order_relaxed);
+  ImageRead& read = *load->read;
+  host_.AddLoading(static_cast<int64_t>(read.bytes()));
+  places_taken_ += read.parts();
+  // All of them count before the first one is handed over, so that the load is pushed to `read_` once.
+  const size_t transfers = read.transfers();
+  load->transfers_left = transfers;
+  if (transfers == 0) read_.push_back(load);
+  for (size_t i = 0; i < transfers; ++i) {
+    IoRequest& request = read.request(i);
+    request.context = load;
+    if (*last != nullptr) EndIfRefused(*last, queue_->SubmitLater(*last));
+    *last = &request;
+  }
+}
+
+void LoadThread::EndIfRefused(IoRequest* request, Status submitted) {
+  if (submitted.ok()) return;
+  request->status = std::move(submitted);
+  EndTransfer(*request);
+}
+
 void LoadThread::EndTransfer(const IoRequest& request) {
-  auto* const load = static_cast<Load*>(request.context);
+  auto* const load = static_cast<LeafLoad*>(request.context);
   DEUT_CHECK(load->transfers_left != 0);
   if (--load->transfers_left == 0) read_.push_back(load);
 }
 
 void LoadThread::Reap() {
   completed_.clear();
-  queue_->Reap(&completed_, kNoDeadline);
+  // While waiters are ready, the thread only looks.
+  queue_->Reap(&completed_, ready_.empty() ? kNoDeadline : MonotonicTime());
   for (const IoRequest* request : completed_) EndTransfer(*request);
 }
 
-void LoadThread::Finish(Load* load) {
+void LoadThread::Finish(LeafLoad* load) {
   Status status;
-  if (!load->needless) {
+  // A load without a read was found to need none.
+  if (load->read != nullptr) {
     PageLoad page;
-    page.id = load->id;
-    page.parts = load->parts;
-    const Status read = page.BuildImage([&](size_t i) -> Result<PartView> {
-      DEUT_RETURN_IF_ERROR(load->begun[i]);
-      DEUT_RETURN_IF_ERROR(store_.EndRead(&load->buffers[i]));
-      return load->buffers[i].part();
-    });
+    const Status read = load->read->Build(store_, &page);
     status = host_.FinishLoad(load->table, Target(load->key, load->side), &page, read);
+    places_taken_ -= load->read->parts();
+    host_.AddLoading(-static_cast<int64_t>(load->read->bytes()));
+    Recycle(std::move(load->read));
   }
-  loading_bytes_ -= load->bytes;
+  End(load, std::move(status));
+}
+
+// A load leaves the table before its waiters are called.
+void LoadThread::End(LeafLoad* load, Status status) {
   const auto at = loads_.find(load->id);
   DEUT_CHECK(at != loads_.end() && at->second.get() == load);
-  LoadWaiter* waiter = load->waiters;
-  std::unique_ptr<Load> ended = std::move(at->second);
+  const std::unique_ptr<LeafLoad> ended = std::move(at->second);
   loads_.erase(at);
-  Recycle(std::move(ended));
-  while (waiter != nullptr) {
-    // From OnLoaded on, the waiter belongs to its owner.
-    LoadWaiter* const next = waiter->next_;
-    waiter->OnLoaded(status);
-    waiter = next;
-  }
+  ready_.Add(std::move(ended->waiters), std::move(status));
+}
+
+void LoadThread::Recycle(std::unique_ptr<ImageRead> read) {
+  read->Reset();
+  if (spare_.size() < kKeptReads && read->IsSmall()) spare_.push_back(std::move(read));
 }
 
 }  // namespace deut::dc

@@ -1,10 +1,12 @@
 // LoadThread: reads pages from storage into memory, many at once, on one thread with one queue. Internal to PageLoader.
 //
 // States of a load. Only the thread changes them, except the first:
-//   arrived   Add has put it into `arrived_`, under the mutex
-//   waiting   it is in `loads_`, and waits for a place in the queue; one that is not urgent also waits for memory
-//   reading   the transfers of all its parts are in the queue
-//   read      all its transfers were reaped
+//   arrived   Add has put it into the inbox (load_inbox.h)
+//   waiting   it is in `loads_`, and waits for a place, perhaps also for memory (load_queue.h)
+//   opening   a file of its image is not open. It is set aside, and takes no place. When the FileOpener has opened its
+//             files, it needs a place and memory again.
+//   reading   it has a place; the transfers of all its parts are in the queue
+//   read      all its transfers were reaped, or a part cannot be read
 //   (ended)   it has left `loads_`; then its waiters are called
 // Joining. At most one load of a page is in `loads_`. A load that arrives for a page that has one only adds its waiter
 //   to it. If the page has a newer image meanwhile, the older load installs nothing, and the waiter looks again. A load
@@ -15,42 +17,48 @@
 // Urgency. A load that makes room (the evictor's), or whose caller has waited for memory itself, waits only for a
 //   place. If it joins a load that waits for memory, that load becomes urgent (load.take_along). Otherwise the evictor
 //   would wait for a load that waits for the evictor.
+// Loads ahead. A load without a waiter never waits for memory: it is given up when memory is short, or when the loader
+//   ends. If a waiter joins it before, it waits like others.
+// Places. A load has as many places as its image has parts, from the submission of its transfers until its page is
+//   installed or given up. There are `reads_in_flight`; only a load that has more parts alone takes more. So this bounds
+//   the transfers in flight, the buffers and the pages that are not installed yet. Besides, at most kMaxOpening loads
+//   have open files without a place.
 // Waiting. The thread waits at one place at a time:
-//   - for an arrival, if it has no load
-//   - for memory, if all its loads wait for memory; at most kMemoryCheckInterval
-//   - else in Reap, for a transfer, an arrival (Wake) or memory (Wake)
-//   Add and OnMemoryFreed change their state under the mutex before they call Wake, and the thread takes arrivals
-//   after every Reap. So no wake is lost (IoQueue::Wake).
-// The thread never waits for memory inside a load, for another load, or for a waiter. It may wait for the opening of
-//   a file (open_files.h).
-// Order. After each load that has ended, the thread first submits the reads that have arrived meanwhile. So the device
-//   stays busy while pages are built.
+//   - in the inbox, for an arrival, if it has no load
+//   - in the inbox, if its loads wait for memory or for files; at most LoadInbox::kMemoryCheckInterval
+//   - else in Reap, for a transfer or for the inbox
+// The thread never waits for memory inside a load, for another load, for a file that is opened, or for a waiter.
+// Turns. One turn of the thread takes what has arrived, begins the reads for which there is a place, finishes at most
+//   one page and calls at most one waiter. So the device stays busy while pages are built and requests are answered, and
+//   no waiter is passed for long. A waiter has to do a bounded piece of work for that (CallAgain).
 // Thread-safety: Add and OnMemoryFreed from any thread. Ownership: owns its thread, its queue and its loads; borrows
 // the rest. The waiters belong to their callers.
 #ifndef DC_PAGE_CACHE_LOAD_THREAD_H_
 #define DC_PAGE_CACHE_LOAD_THREAD_H_
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
-#include "common/sync/mutex.h"
-#include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/inner_view.h"
 #include "dc/bwtree/page_load.h"
+#include "dc/page_cache/file_opener.h"
+#include "dc/page_cache/image_read.h"
+#include "dc/page_cache/leaf_load.h"
+#include "dc/page_cache/load_inbox.h"
+#include "dc/page_cache/load_queue.h"
 #include "dc/page_cache/load_waiter.h"
+#include "dc/page_cache/ready_waiters.h"
 #include "dc/page_store/page_id.h"
-#include "dc/page_store/part_buffer.h"
 #include "dc/page_store/segment_store.h"
 
 namespace deut::dc {
@@ -63,20 +71,24 @@ class LoadHost {
   // `read` is the outcome of the read; if it is OK, `load` has the page. Installs the page. Returns the status that the
   // waiters get.
   virtual Status FinishLoad(TableId table, const Target& target, PageLoad* load, const Status& read) = 0;
-  // True: a page may be read into memory. `loading_bytes`: size of the pages that this thread is reading already.
-  virtual bool HasMemory(uint64_t loading_bytes) = 0;
+  // True: a page may be read into memory.
+  virtual bool HasMemory(LoadAdmission admission) = 0;
+  // Adds to the size of the pages that are being read. The sum of all calls for one page is 0 when it is installed.
+  virtual void AddLoading(int64_t bytes) = 0;
 
  protected:
   ~LoadHost() = default;
 };
 
-class LoadThread {
+class LoadThread final : private FileOpener::Client {
  public:
-  // `reads_in_flight`: a load begins to read while fewer transfers than this are in flight; at least 1. The parts of one
-  // image are read together, so there may be a few more. Returns the error of making the queue.
+  // Largest number of loads that have files opened for them and have no place yet.
+  static constexpr size_t kMaxOpening = 4;
+
+  // `reads_in_flight`: number of places, at least 1. Returns the error of making the queue.
   static Result<std::unique_ptr<LoadThread>> Create(Runtime& runtime, SegmentStore& store, LoadHost& host,
-                                                    size_t reads_in_flight);
-  // Waits for the loads in flight. REQUIRES: no thread adds loads any more.
+                                                    FileOpener& opener, size_t reads_in_flight);
+  // Waits for the loads in flight, and for those that have waiters. REQUIRES: no thread adds loads any more.
   ~LoadThread();
   LoadThread(const LoadThread&) = delete;
   LoadThread& operator=(const LoadThread&) = delete;
@@ -90,67 +102,72 @@ class LoadThread {
   uint64_t loads() const { return loads_begun_.load(std::memory_order_relaxed); }
   // True on the thread of any LoadThread. A load that blocks there would never end.
   static bool IsCurrent();
+  // Calls waiter->OnLoaded again, with OK, after the other waiters that are ready. REQUIRES: the caller is in OnLoaded.
+  static void CallAgain(LoadWaiter* waiter);
 
  private:
-  struct Load {
-    PageId id;
-    TableId table;
-    std::string key;
-    Side side = Side::kAt;
-    LoadUrgency urgency = LoadUrgency::kNow;
-    LoadWaiter* waiters = nullptr;  // a list
-    bool reading = false;
-    bool needless = false;  // there was nothing to read when the load began to read
-    ImageParts parts;       // of a load that is reading
-    size_t transfers_left = 0;
-    uint64_t bytes = 0;
-    std::array<Status, ImageParts::kMax> begun;  // the outcome of BeginRead for each part
-    std::array<PartBuffer, ImageParts::kMax> buffers;
+  using HasMemoryFor = absl::FunctionRef<bool(LoadAdmission)>;
+
+  // The loads that wait for a file.
+  struct Opening {
+    std::deque<LeafLoad*> unopened;  // set aside until the opener has room
+    std::deque<LeafLoad*> opened;    // they wait for a place
+    size_t count = 0;                // loads that the opener has, and `opened`
   };
 
-  LoadThread(Runtime& runtime, SegmentStore& store, LoadHost& host, size_t reads_in_flight,
+  LoadThread(Runtime& runtime, SegmentStore& store, LoadHost& host, FileOpener& opener, size_t reads_in_flight,
              std::unique_ptr<IoQueue> queue);
+
+  void OnOpened(LeafLoad* load) override { inbox_.AddOpened(load); }
 
   void Run();
   // Waits if there is nothing to do, and takes the loads that have arrived. False: the thread ends.
   bool TakeArrivals();
-  void Accept(std::unique_ptr<Load> load);
+  void Accept(LoadArrival arrival);
   void BeginReads();
-  // False: the page needs no read any more.
-  bool FindImage(Load* load);
-  // Removes the next load from the waiting ones. Null: there is none, or it has to wait. `in_flight`: transfers.
-  Load* NextToRead(size_t in_flight);
-  bool HasMemory();
+  // Returns the load that may begin now; it is prepared. Null: there is none, or it has to wait.
+  LeafLoad* NextToRead(HasMemoryFor has_memory);
+  LeafLoad* NextOpened(HasMemoryFor has_memory);
+  bool HasMemory(LoadAdmission admission);
+  bool HasPlaceFor(const LeafLoad& load) const;
+  // Looks for the page's image. False: the page needs no read any more, and the load is on its way to its end.
+  bool FindImage(LeafLoad* load);
+  void SetAside(LeafLoad* load);
+  void SendToOpener();
+  // Gives up the loads that nobody waits for.
+  void DropLoadsAhead();
+  // Submits the transfers of the load, except the last one, which becomes *last. The former *last is submitted, too.
+  void SubmitLater(LeafLoad* load, IoRequest** last);
+  // The queue's answer to a request that was handed to it. An accepted request belongs to the queue, which may have
+  // completed it already.
+  void EndIfRefused(IoRequest* request, Status submitted);
   // The transfer has ended, or could not be submitted.
   void EndTransfer(const IoRequest& request);
   void Reap();
-  void Finish(Load* load);
-  std::unique_ptr<Load> NewLoadLocked() DEUT_REQUIRES(mutex_);
-  void Recycle(std::unique_ptr<Load> load);
+  void Finish(LeafLoad* load);
+  void End(LeafLoad* load, Status status);
+  void Recycle(std::unique_ptr<ImageRead> read);
 
   Runtime& runtime_;
   SegmentStore& store_;
   LoadHost& host_;
+  FileOpener& opener_;
   const size_t reads_in_flight_;
   const std::unique_ptr<IoQueue> queue_;
+  LoadInbox inbox_;
   std::atomic<uint64_t> loads_begun_{0};
   std::atomic<bool> starved_{false};  // a load waits for memory
 
-  Mutex mutex_;
-  CondVar changed_;
-  std::vector<std::unique_ptr<Load>> arrived_ DEUT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Load>> free_ DEUT_GUARDED_BY(mutex_);
-  bool memory_freed_ DEUT_GUARDED_BY(mutex_) = false;
-  bool stop_ DEUT_GUARDED_BY(mutex_) = false;
-
   // Only the thread uses these.
-  std::vector<std::unique_ptr<Load>> taken_;
-  absl::flat_hash_map<PageId, std::unique_ptr<Load>> loads_;
-  std::deque<Load*> urgent_;   // waiting
-  std::deque<Load*> patient_;  // waiting, also for memory
-  std::deque<Load*> read_;
+  LoadInbox::Taken taken_;
+  absl::flat_hash_map<PageId, std::unique_ptr<LeafLoad>> loads_;
+  LoadQueue waiting_;
+  Opening opening_;
+  size_t places_taken_ = 0;
+  std::deque<LeafLoad*> read_;
+  ReadyWaiters ready_;
   std::vector<IoRequest*> completed_;
-  uint64_t loading_bytes_ = 0;  // size of the loads that are reading or read
+  std::vector<std::unique_ptr<ImageRead>> spare_;  // idle
 
   std::unique_ptr<Thread> thread_;  // the last member: it uses the others
 };

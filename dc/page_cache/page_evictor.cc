@@ -117,7 +117,9 @@ Result<std::unique_ptr<PageEvictor>> PageEvictor::Create(Runtime& runtime, const
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher, PageFlusher::Create(trees, store, source));
   std::unique_ptr<PageEvictor> evictor(new PageEvictor(runtime, trees, source, tables, loader, std::move(used), budget,
                                                        merge_interval, std::move(on_error), std::move(flusher)));
-  loader.SetMemoryGate([evictor = evictor.get()](uint64_t loading) { return evictor->AdmitsLoad(loading); });
+  loader.SetMemoryGate([evictor = evictor.get()](uint64_t loading, LoadAdmission admission) {
+    return evictor->AdmitsLoad(loading, admission);
+  });
   evictor->thread_ = runtime.StartThread("dc-evictor", [evictor = evictor.get()] { evictor->Run(); });
   return evictor;
 }
@@ -134,14 +136,17 @@ PageEvictor::PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeS
       on_error_(std::move(on_error)),
       flusher_(std::move(flusher)),
       merger_(runtime, trees.domain, source, tables, loader, merge_interval,
-              [this] { return stop_.load(std::memory_order_relaxed) || budget_.IsOverHighMark(); }),
+              [this] { return stops() || budget_.IsOverHighMark(); }),
       returner_(runtime, budget_, ResidentBytesInUse),
       waiters_(runtime, [this] { loader_.OnMemoryFreed(); }) {}
 
 PageEvictor::~PageEvictor() {
-  // From here on the loader does not ask this object. Pages that are read ahead may still be on their way.
-  loader_.SetMemoryGate(nullptr);
-  stop_.store(true, std::memory_order_relaxed);
+  // From here on the loader does not ask this object. No load waits for memory any more. Those that nobody waits for
+  // are given up, because without this object nothing would bound them.
+  loader_.SetMemoryGate(
+      [](uint64_t /*loading*/, LoadAdmission admission) { return admission != LoadAdmission::kSpeculative; });
+  stop_.store(1, std::memory_order_relaxed);
+  runtime_.WakeAll(stop_);
   wakes_.fetch_add(1, std::memory_order_seq_cst);
   runtime_.WakeAll(wakes_);
   thread_.reset();
@@ -162,7 +167,7 @@ void PageEvictor::WaitForMemory(Purpose purpose) {
   for (;;) {
     // Loaded before memory is measured: if some is freed in between, Wait returns at once.
     const uint32_t progress = waiters_.progress();
-    if (budget_.used() <= limit || stop_.load(std::memory_order_relaxed)) return;
+    if (budget_.used() <= limit || stops()) return;
     // The evictor's last rounds freed nothing, so waiting is useless; it goes on trying.
     if (waiters_.AdmitsWithoutProgress()) return;
     WakeIfOverHighMark();
@@ -171,18 +176,20 @@ void PageEvictor::WaitForMemory(Purpose purpose) {
   }
 }
 
-bool PageEvictor::AdmitsLoad(uint64_t loading_bytes) {
-  if (budget_.unlimited() || stop_.load(std::memory_order_relaxed)) return true;
+bool PageEvictor::AdmitsLoad(uint64_t loading_bytes, LoadAdmission admission) {
+  if (budget_.unlimited() || stops()) return true;
   const uint64_t used = budget_.used();
   if (used + loading_bytes <= budget_.limit()) return true;
-  // As in WaitForMemory. While the caller loads pages, it asks again by itself when they are loaded.
-  if (used > budget_.limit() && waiters_.AdmitsWithoutProgress()) return true;
+  // A page that nobody waits for must not push out others, nor take an admission from a load that somebody waits for.
+  if (admission == LoadAdmission::kSpeculative) return false;
+  // As in WaitForMemory. While the loader reads pages, it asks again by itself when they are loaded.
+  if (used <= budget_.limit() ? admission == LoadAdmission::kOverdue : waiters_.AdmitsWithoutProgress()) return true;
   WakeIfOverHighMark();
   return false;
 }
 
 void PageEvictor::Run() {
-  while (!stop_.load(std::memory_order_relaxed)) {
+  while (!stops()) {
     // Loaded before the work: a WakeIfOverHighMark during it changes the word, so the waits below return at once.
     const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
     merger_.Run([this] { return !budget_.IsOverHighMark(); });
@@ -209,7 +216,12 @@ void PageEvictor::Run() {
     const bool exceeded = budget_.IsExceededWithout(pending);
     const bool comes_free = !exceeded && budget_.IsExceededWithout(0);
     waiters_.ReportAttempt(/*freed=*/evicted != 0 || comes_free, exceeded);
-    if (evicted == 0) runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
+    if (evicted != 0) continue;
+    // The report above has woken loads and threads, which wake this thread again if they find no memory. Only the end
+    // of this object shortens the pause.
+    const MonotonicTime pause_end = runtime_.Now() + kPauseWithoutProgress;
+    while (!stops() && runtime_.Now() < pause_end) runtime_.Wait(stop_, 0, pause_end);
+    runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
   }
   waiters_.Wake();
 }
@@ -276,8 +288,7 @@ uint64_t PageEvictor::Step(TableId table, BwTree::Walk* walk) {
     return status.ok();
   };
   bool writable = write();
-  for (std::span<const std::string> rest(to_load);
-       writable && !rest.empty() && !stop_.load(std::memory_order_relaxed);) {
+  for (std::span<const std::string> rest(to_load); writable && !rest.empty() && !stops();) {
     const std::span<const std::string> some = rest.first(std::min(kMaxLoadedPerBatch, rest.size()));
     rest = rest.subspan(some.size());
     written = LoadSome(table, *walk, some);

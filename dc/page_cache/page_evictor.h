@@ -11,6 +11,8 @@
 // If nothing can be evicted (only inner pages are left, or the disk is full), some waiting threads proceed after each
 //   attempt (memory_waiters.h). `exhausted` reports that state; the transaction component then refuses puts (rule X7).
 //   While it is retired memory that exceeds the budget, no thread proceeds, because that memory will be freed.
+//   Each attempt wakes those that wait, and they wake the thread again. So after an attempt that has freed nothing, the
+//   thread pauses for kPauseWithoutProgress in any case.
 // The same thread merges pages (page_merger.h), because a page must not be evicted while it is merged. It also makes
 // the allocator return freed memory (freed_memory_returner.h).
 // Thread-safety: all methods from any thread. Ownership: owns its thread; borrows the rest.
@@ -60,11 +62,13 @@ class PageEvictor {
   // at most kMaxApplyWait, because readers that miss all the time would block it for ever. REQUIRES: no guard.
   enum class Purpose : uint8_t { kToRead, kToApply };
   static constexpr Duration kMaxApplyWait = std::chrono::milliseconds(50);
+  static constexpr Duration kPauseWithoutProgress = std::chrono::milliseconds(5);
   void WaitForMemory(Purpose purpose);
-  // The same for reads, without blocking: true if a page may be loaded now, beside `loading_bytes` of pages that the
-  // caller is loading already. False: the caller asks again when one of those is loaded, or when the loader is told of
-  // freed memory (PageLoader::OnMemoryFreed).
-  bool AdmitsLoad(uint64_t loading_bytes);
+  // The same for the loader, without blocking: true if a page may be loaded now, beside `loading_bytes` of pages that it
+  // is loading already. False: the loader asks again when one of those is loaded, or when it is told of freed memory
+  // (PageLoader::OnMemoryFreed). A speculative load is only admitted into free room. An overdue one is admitted like a
+  // blocked thread, which does not count the pages that are being loaded.
+  bool AdmitsLoad(uint64_t loading_bytes, LoadAdmission admission);
   // True if nothing more can be evicted, and the budget is exceeded.
   bool exhausted() const { return waiters_.exhausted(); }
 
@@ -92,7 +96,8 @@ class PageEvictor {
   // not in memory, too long to be written as one more part. At most kMaxLoadedPerBatch are loaded before they are
   // written and evicted: the evictor must not fill the memory that it frees. Returns the pages that were handed over.
   PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> upper_bounds);
-  bool ShouldStop() const { return stop_.load(std::memory_order_relaxed) || !budget_.IsOverLowMark(); }
+  bool stops() const { return stop_.load(std::memory_order_relaxed) != 0; }
+  bool ShouldStop() const { return stops() || !budget_.IsOverLowMark(); }
 
   Runtime& runtime_;
   const BwTreeEnvironment trees_;
@@ -102,7 +107,7 @@ class PageEvictor {
   const MemoryBudget budget_;
   const std::function<void(const Status&)> on_error_;
   const std::unique_ptr<PageFlusher> flusher_;
-  std::atomic<bool> stop_{false};
+  std::atomic<uint32_t> stop_{0};  // 1: the thread ends; a change wakes it
   // Only the evictor's thread uses these.
   PageMerger merger_;
   FreedMemoryReturner returner_;

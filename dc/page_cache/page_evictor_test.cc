@@ -517,10 +517,60 @@ TEST_F(PageEvictorTest, PagesThatAreBeingLoadedCountWhenALoadIsAdmitted) {
   t_.FillSettled(100);
   Start();
   SayUsed(kBudget - 1000);
-  EXPECT_TRUE(evictor_->AdmitsLoad(1000));
-  EXPECT_FALSE(evictor_->AdmitsLoad(1001));
+  EXPECT_TRUE(evictor_->AdmitsLoad(1000, LoadAdmission::kOrdinary));
+  EXPECT_FALSE(evictor_->AdmitsLoad(1001, LoadAdmission::kOrdinary));
+  EXPECT_FALSE(evictor_->AdmitsLoad(1001, LoadAdmission::kSpeculative));
+  EXPECT_TRUE(evictor_->AdmitsLoad(1001, LoadAdmission::kOverdue));
   SayUsed(0);
-  EXPECT_TRUE(evictor_->AdmitsLoad(1001));
+  EXPECT_TRUE(evictor_->AdmitsLoad(1001, LoadAdmission::kOrdinary));
+}
+
+// Pages that nobody waits for would use up the admissions of those that somebody waits for.
+TEST_F(PageEvictorTest, WhenNoPageCanBeEvictedNoPageIsReadThatNobodyWaitsFor) {
+  t_.Put(1, "the root of a table stays");
+  Start();
+  SayUsed(kBudget + 1);
+  ASSERT_TRUE(Until([&] { return evictor_->exhausted(); }));
+  EXPECT_FALSE(evictor_->AdmitsLoad(0, LoadAdmission::kSpeculative));
+  EXPECT_TRUE(Until([&] { return evictor_->AdmitsLoad(0, LoadAdmission::kOrdinary); }));
+  SayUsed(0);
+}
+
+// The evictor's report wakes the load, and the load that finds no memory wakes the evictor.
+TEST_F(PageEvictorTest, AnEvictorThatCannotHelpALoadPausesBetweenItsAttempts) {
+  t_.FillSettled(400);
+  const std::string key = KeyOf(50);
+  ClearUsedMarks();
+  const std::vector<PageId> leaves = t_.Pages(0);
+  Start();
+  Continuation load;
+  {
+    const ReclamationDomain::Guard guard(t_.domain());  // no evicted page is freed
+    SwapOut(leaves.size());
+    SayUsed(kBudget + t_.domain().pending_bytes() / 2);
+    const auto passed = [&](uint64_t rounds) {
+      const uint64_t before = evictor_->rounds();
+      return Until([&] { return evictor_->rounds() >= before + rounds; });
+    };
+    ASSERT_TRUE(passed(6));  // an attempt that finds this state has ended
+    // This thread has a guard, so another one starts the load.
+    RealRuntime()
+        .StartThread("starts",
+                     [&] {
+                       const Result<bool> started =
+                           loader_->Start(StoredTree::kTable, Target(key, Side::kAt), LoadUrgency::kWhenMemory, &load);
+                       ASSERT_TRUE(started.ok() && *started);
+                     })
+        ->Join();
+    // Each attempt has three rounds. The first of these may have begun before, and the last may not have ended.
+    constexpr uint64_t kAttempts = 8;
+    const MonotonicTime begin = RealRuntime().Now();
+    ASSERT_TRUE(passed(3 * kAttempts));
+    EXPECT_GE(RealRuntime().Now() - begin, (kAttempts - 2) * PageEvictor::kPauseWithoutProgress);
+    EXPECT_FALSE(load.loaded());
+  }
+  SayUsed(0);
+  EXPECT_TRUE(Until([&] { return load.loaded(); }));
 }
 
 TEST_F(PageEvictorTest, TablesThatAreGoneArePassedBy) {

@@ -49,20 +49,37 @@ Result<std::unique_ptr<PageLoader>> PageLoader::Create(Runtime& runtime, TreeSou
                                                        const PageLoaderOptions& options) {
   std::unique_ptr<PageLoader> loader(new PageLoader(runtime, trees, domain, store, damaged));
   const uint32_t processors = std::clamp(std::thread::hardware_concurrency(), 1U, PageLoaderOptions::kMaxThreads);
-  const uint32_t threads = options.threads == 0 ? processors : options.threads;
-  for (uint32_t i = 0; i < threads; ++i) {
-    auto thread = LoadThread::Create(runtime, store, *loader, options.reads_in_flight / threads);
-    // A kernel that limits the memory of rings may grant some only. One suffices.
-    if (!thread.ok() && i != 0) break;
-    DEUT_RETURN_IF_ERROR(thread.status());
-    loader->threads_.push_back(std::move(*thread));
+  const uint32_t reads = std::max(options.reads_in_flight, 1U);
+  uint32_t threads = std::min(options.threads == 0 ? processors : options.threads, reads);
+  for (;;) {
+    const Status started = loader->StartThreads(threads, reads);
+    if (started.ok()) return loader;
+    // A kernel that limits the memory of rings may grant some only. Fewer threads then share the same reads.
+    threads = static_cast<uint32_t>(loader->threads_.size());
+    loader->threads_.clear();
+    if (threads == 0) return started;
   }
-  return loader;
+}
+
+Status PageLoader::StartThreads(uint32_t threads, uint32_t reads_in_flight) {
+  for (uint32_t i = 0; i < threads; ++i) {
+    const uint32_t share = reads_in_flight / threads + (i < reads_in_flight % threads ? 1 : 0);
+    DEUT_ASSIGN_OR_RETURN(std::unique_ptr<LoadThread> thread,
+                          LoadThread::Create(runtime_, store_, *this, opener_, share));
+    threads_.push_back(std::move(thread));
+  }
+  return Status::Ok();
 }
 
 PageLoader::PageLoader(Runtime& runtime, TreeSource& trees, ReclamationDomain& domain, SegmentStore& store,
                        DamagedPages* damaged)
-    : runtime_(runtime), trees_(trees), domain_(domain), store_(store), damaged_(damaged), gate_mutex_(runtime) {}
+    : runtime_(runtime),
+      trees_(trees),
+      domain_(domain),
+      store_(store),
+      damaged_(damaged),
+      gate_mutex_(runtime),
+      opener_(runtime, store) {}
 
 PageLoader::~PageLoader() = default;
 
@@ -124,7 +141,7 @@ Status PageLoader::FinishLoad(TableId table, const Target& target, PageLoad* loa
   return damaged_ == nullptr ? status : damaged_->RecordRead(load->id, table, status);
 }
 
-void PageLoader::SetMemoryGate(std::function<bool(uint64_t loading_bytes)> has_memory) {
+void PageLoader::SetMemoryGate(MemoryGate has_memory) {
   {
     const MutexLock lock(gate_mutex_);
     has_memory_ = std::move(has_memory);
@@ -132,9 +149,9 @@ void PageLoader::SetMemoryGate(std::function<bool(uint64_t loading_bytes)> has_m
   OnMemoryFreed();
 }
 
-bool PageLoader::HasMemory(uint64_t loading_bytes) {
+bool PageLoader::HasMemory(LoadAdmission admission) {
   const MutexLock lock(gate_mutex_);
-  return has_memory_ == nullptr || has_memory_(loading_bytes);
+  return has_memory_ == nullptr || has_memory_(loading_bytes_.load(), admission);
 }
 
 void PageLoader::OnMemoryFreed() {
