@@ -268,7 +268,8 @@ class DataComponent {
   // Submit returns.
   virtual void Submit(absl::Span<DataRequest* const> requests) = 0;
   // After Abandon has returned, the implementation no longer touches `request`. It may or may not have set the
-  // request's `done`.
+  // request's `done`. A call that submits the request may still be running, but none begins any more. Not called by a
+  // listener: it would wait for its own thread.
   virtual void Abandon(DataRequest* request) = 0;
 
   // Returns null if the DC is in another process, or if it refuses the sender.

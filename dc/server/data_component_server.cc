@@ -466,12 +466,7 @@ Status DataComponentServer::ContinueScan(DataRequest* request, RecordOperations:
   return Status::Ok();
 }
 
-void DataComponentServer::Abandon(DataRequest* request) {
-  // A request is in one of three states: parked, in work by a call of Submit or by a thread that has loaded its page,
-  // or answered.
-  misses_.Remove(request);
-  submits_.WaitForRunning();
-}
+void DataComponentServer::Abandon(DataRequest* request) { misses_.Abandon(request); }
 
 Result<std::unique_ptr<ScanStream>> DataComponentServer::OpenScan(const Sender& sender, const ScanSpec& spec,
                                                                   Deadline /*deadline*/) {

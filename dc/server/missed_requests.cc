@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "dc/page_cache/page_loader.h"
 
 namespace deut::dc {
 
@@ -43,13 +44,29 @@ void MissedRequests::Park(DataRequest* request, ScanState* scan) {
   Run(continuation.release(), /*missing=*/has_begun, Status::Ok());
 }
 
-void MissedRequests::Remove(DataRequest* request) {
+bool MissedRequests::Remove(DataRequest* request) {
   const MutexLock lock(mutex_);
   const auto found = parked_.find(request);
-  if (found == parked_.end()) return;
+  if (found == parked_.end()) return false;
   DEUT_CHECK(found->second->request == request);
   found->second->request = nullptr;
   parked_.erase(found);
+  return true;
+}
+
+// A request is in one of four states: with a thread that submits it and has not parked it yet, parked, continued by a
+// thread that has loaded its page, or answered. All but the second are inside a Call. So after one wait the first state
+// is over, and what follows it is found by the second look and waited for by the second wait.
+void MissedRequests::Abandon(DataRequest* request) {
+  DEUT_DCHECK(!PageLoader::OwnsThisThread());  // a thread of the loader is inside a Call
+  if (!Remove(request)) {
+    DEUT_POINT("dc.missed.not_parked");
+    if (DEUT_STEP("load.look_again")) {
+      calls_.WaitForRunning();
+      (void)Remove(request);
+    }
+  }
+  calls_.WaitForRunning();
 }
 
 void MissedRequests::Run(Continuation* continuation, bool missing, const Status& loaded) {

@@ -9,10 +9,11 @@
 //   (2) continue the request. If it misses again, the next load is started, and the thread no longer touches the
 //       continuation: another thread may be running it.
 //   (3) else: take the request off the table, then answer it
-// Abandon (data_component.h): Remove takes the request off its continuation under the mutex, so no later step 1 finds
-//   it. A thread that has found it before is inside a Call that began under the same mutex. A caller that then waits
-//   for the running calls therefore also waits for that thread (load.call_begins_first). The load goes on; its
-//   continuation finds no request and ends.
+// Abandon (data_component.h): it takes the request off its continuation under the mutex, so no later step 1 finds it. A
+//   thread that has found it before is inside a Call that began under the same mutex. A caller that then waits for the
+//   running calls therefore also waits for that thread (load.call_begins_first). The load goes on; its continuation
+//   finds no request and ends. If the request is not parked, a thread that submits it may be about to park it. So the
+//   caller waits for the running calls, and then looks once more (load.look_again). No thread submits it any more then.
 // The end: Stop waits until no continuation is left, also of removed requests, and no thread is in one of the steps.
 //   Loads end by themselves, so it waits for the disk and for memory, and for nothing else.
 // The mutex is held briefly. Every request here waits for the disk, so it costs nothing that counts.
@@ -44,7 +45,7 @@ class MissedRequests {
 
   MissedRequests(Runtime& runtime, CallGracePeriod& calls, Continue continue_request);
   // Returns when all requests are answered, or removed and no load is on its way for them. A second call does nothing.
-  // REQUIRES: no thread parks requests any more.
+  // REQUIRES: no thread parks requests any more, except a listener of a request that is answered meanwhile.
   void Stop();
   ~MissedRequests() { Stop(); }
   MissedRequests(const MissedRequests&) = delete;
@@ -53,11 +54,15 @@ class MissedRequests {
   // Takes a request whose page is missing, and starts to load it. `scan`: its state, moved from, if it is a scan that
   // has begun; null: a scan begins anew. REQUIRES: the caller is inside a CallGracePeriod::Call.
   void Park(DataRequest* request, ScanState* scan);
-  // The request is not touched any more once the calls that are running now have ended.
-  void Remove(DataRequest* request);
+  // When this returns, the request is not touched any more, neither here nor by a call that submits it. REQUIRES: no
+  // call submits it from now on; not called inside a Call.
+  void Abandon(DataRequest* request);
 
  private:
   class Continuation;
+
+  // The request is not touched any more once the calls that are running now have ended. False: it is not parked.
+  bool Remove(DataRequest* request);
 
   void Run(Continuation* continuation, bool missing, const Status& loaded);
   // The last step of a thread here. `ended`: how many continuations and runs have ended.

@@ -90,9 +90,8 @@ TEST_F(MissedRequestsTest, TheErrorOfALoadIsTheAnswer) {
 TEST_F(MissedRequestsTest, ARemovedRequestIsNotContinued) {
   auto removed = std::make_unique<DataRequest>();
   Park(removed.get());
-  missed_.Remove(removed.get());
-  missed_.Remove(removed.get());
-  grace_period_.WaitForRunning();
+  missed_.Abandon(removed.get());
+  missed_.Abandon(removed.get());
   removed.reset();
   EndLoad();
   EXPECT_EQ(calls_.load(), 1);
@@ -101,7 +100,7 @@ TEST_F(MissedRequestsTest, ARemovedRequestIsNotContinued) {
 TEST_F(MissedRequestsTest, ItEndsWhenTheLoadsOfRemovedRequestsHaveEndedToo) {
   DataRequest removed;
   Park(&removed);
-  missed_.Remove(&removed);
+  missed_.Abandon(&removed);
   std::atomic<bool> stopped{false};
   const auto stop = RealRuntime().StartThread("stop", [&] {
     missed_.Stop();
@@ -127,10 +126,9 @@ TEST_F(MissedRequestsTest, AbandonWaitsForAThreadThatHasTakenTheRequest) {
   });
   const auto loader = RealRuntime().StartThread("loader", [&] { EndLoad(); });
   ASSERT_TRUE(taken.Wait(RealRuntime(), kNoDeadline));
-  missed_.Remove(&request);
   std::atomic<bool> abandoned{false};
   const auto abandon = RealRuntime().StartThread("abandon", [&] {
-    grace_period_.WaitForRunning();
+    missed_.Abandon(&request);
     abandoned.store(true);
   });
   const MonotonicTime limit = RealRuntime().Now() + std::chrono::milliseconds(200);
@@ -139,6 +137,38 @@ TEST_F(MissedRequestsTest, AbandonWaitsForAThreadThatHasTakenTheRequest) {
   go_on.Signal(RealRuntime());
   loader->Join();
   abandon->Join();
+}
+
+// The request is abandoned by one thread before the thread that submits it has parked it.
+TEST_F(MissedRequestsTest, ARequestThatIsParkedWhileItIsAbandonedIsNotContinued) {
+  auto request = std::make_unique<DataRequest>();
+  Event submitting;
+  Event park;
+  const auto submit = RealRuntime().StartThread("submit", [&] {
+    const CallGracePeriod::Call call(grace_period_);
+    submitting.Signal(RealRuntime());
+    park.Wait(RealRuntime(), kNoDeadline);
+    missed_.Park(request.get(), /*scan=*/nullptr);
+  });
+  ASSERT_TRUE(submitting.Wait(RealRuntime(), kNoDeadline));
+  Event looked;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point == "dc.missed.not_parked") looked.Signal(RealRuntime());
+  });
+  std::atomic<bool> abandoned{false};
+  const auto abandon = RealRuntime().StartThread("abandon", [&] {
+    missed_.Abandon(request.get());
+    abandoned.store(true);
+  });
+  ASSERT_TRUE(looked.Wait(RealRuntime(), kNoDeadline));
+  EXPECT_FALSE(abandoned.load());
+  park.Signal(RealRuntime());
+  submit->Join();
+  abandon->Join();
+  testing::SetPointHandler({});
+  EndLoad();  // it must not touch the request
+  EXPECT_EQ(calls_.load(), 1);
+  EXPECT_FALSE(request->done.IsSet());
 }
 
 TEST_F(MissedRequestsTest, RequestsAreParkedContinuedAndRemovedAtOnce) {
@@ -175,8 +205,7 @@ TEST_F(MissedRequestsTest, RequestsAreParkedContinuedAndRemovedAtOnce) {
           missed.Park(request.get(), nullptr);
         }
         if (i % 3 == caller) {
-          missed.Remove(request.get());
-          grace_period.WaitForRunning();
+          missed.Abandon(request.get());
         } else {
           EXPECT_TRUE(request->done.Wait(RealRuntime(), kNoDeadline));
         }
