@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/testing/test_points.h"
 
 namespace deut::dc {
 namespace {
@@ -104,13 +105,14 @@ Status RecordOperations::Read(TableId table, std::string_view key, RecordBatch* 
 }
 
 // A scan is counted once, by the call that completes its answer.
-Status RecordOperations::ContinueScan(TableId table, Direction direction, ScanState* scan, RecordBatch* answer,
-                                      bool* missing) {
-  DEUT_RETURN_IF_ERROR(ScanPages(table, direction, &scan->cursor, &scan->budget, &scan->pages, answer, missing));
-  if (*missing) return Status::Ok();
+Result<RecordOperations::ScanStop> RecordOperations::ContinueScan(TableId table, Direction direction, ScanState* scan,
+                                                                  RecordBatch* answer, const ScanTurn& turn) {
+  DEUT_ASSIGN_OR_RETURN(const ScanStop stop,
+                        ScanPages(table, direction, &scan->cursor, &scan->budget, &scan->pages, turn, answer));
+  if (stop != ScanStop::kEnd) return stop;
   scans_.Add(1);
   records_returned_.Add(answer->size());
-  return Status::Ok();
+  return stop;
 }
 
 Result<bool> RecordOperations::StartLoad(TableId table, std::string_view key, LoadWaiter* waiter) {
@@ -127,26 +129,30 @@ Result<bool> RecordOperations::StartLoad(TableId table, Direction direction, Sca
   return loader_.Start(table, WantedPage(direction, scan->cursor), LoadUrgency::kWhenMemory, waiter);
 }
 
-Status RecordOperations::ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
-                                   uint64_t* pages, RecordBatch* answer, bool* missing) {
-  *missing = false;
+Result<RecordOperations::ScanStop> RecordOperations::ScanPages(TableId table, Direction direction, ScanCursor* cursor,
+                                                               ScanBudget* budget, uint64_t* pages,
+                                                               const ScanTurn& turn, RecordBatch* answer) {
   const auto wants_more = [&] {
-    return !cursor->complete && !budget->spent &&
+    return *pages > 0 && !cursor->complete && !budget->spent &&
            (answer->empty() || (answer->size() < budget->records && answer->bytes().size() < budget->bytes));
   };
-  while (*pages > 0 && wants_more() && !*missing) {
+  const uint64_t rest_after_turn = *pages - std::min(*pages, turn.pages);
+  const size_t begin = answer->bytes().size();
+  const auto has_turn = [&] { return *pages > rest_after_turn && answer->bytes().size() - begin < turn.bytes; };
+  while (wants_more() && has_turn()) {
     const ReclamationDomain::Guard guard(trees_.domain());
     const TableRegistry::Found found = trees_.registry().Find(table);
     if (found.table == nullptr) return NoSuchTable(table);
     BwTree& tree = *found.table->tree;
     ScanHint hint;
-    for (uint64_t in_guard = 0; in_guard < kMaxPagesPerGuard && *pages > 0 && wants_more(); ++in_guard, --*pages) {
-      *missing = !(direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer, &hint)
-                                                      : tree.ScanDescending(cursor, budget, answer));
-      if (*missing) break;
+    for (uint64_t in_guard = 0; in_guard < kMaxPagesPerGuard && wants_more() && has_turn(); ++in_guard, --*pages) {
+      const bool scanned = direction == Direction::kAscending ? tree.ScanAscending(cursor, budget, answer, &hint)
+                                                              : tree.ScanDescending(cursor, budget, answer);
+      if (!scanned) return ScanStop::kMissing;
+      DEUT_POINT("dc.scan.page");
     }
   }
-  return Status::Ok();
+  return wants_more() ? ScanStop::kTurn : ScanStop::kEnd;
 }
 
 Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
@@ -156,9 +162,9 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
   uint32_t& misses = ahead == nullptr ? of_this_call.misses : ahead->misses;
   const size_t before = answer->size();
   for (;;) {
-    bool missing = false;
-    DEUT_RETURN_IF_ERROR(ScanPages(table, direction, cursor, budget, &max_pages, answer, &missing));
-    if (!missing) {
+    DEUT_ASSIGN_OR_RETURN(const ScanStop stop,
+                          ScanPages(table, direction, cursor, budget, &max_pages, ScanTurn(), answer));
+    if (stop == ScanStop::kEnd) {
       records_returned_.Add(answer->size() - before);
       return Status::Ok();
     }

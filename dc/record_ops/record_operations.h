@@ -103,9 +103,19 @@ class RecordOperations {
     uint64_t pages = 0;  // number of pages that it may still read
     ScanReadAhead ahead;
   };
-  // Begins or continues a scan, whose `answer` was empty at its beginning. *missing: it has stopped before a page that
-  // is not in memory. The caller calls StartLoad, and then this method again with the same state and answer.
-  Status ContinueScan(TableId table, Direction direction, ScanState* scan, RecordBatch* answer, bool* missing);
+  // What a scan may do in one call; then it pauses.
+  struct ScanTurn {
+    uint64_t pages = UINT64_MAX;
+    size_t bytes = SIZE_MAX;  // of records; the last page of a turn may exceed it
+  };
+  enum class ScanStop : uint8_t {
+    kEnd,      // the answer is complete
+    kMissing,  // the next page is not in memory: the caller calls StartLoad, and then ContinueScan again
+    kTurn,     // the turn is over: the caller calls ContinueScan again
+  };
+  // Begins or continues a scan, whose `answer` was empty at its beginning. Later calls have the same state and answer.
+  Result<ScanStop> ContinueScan(TableId table, Direction direction, ScanState* scan, RecordBatch* answer,
+                                const ScanTurn& turn);
 
   // Starts to load the page that TryRead missed, or the page that ContinueScan missed and, for a scan that goes on
   // missing, some of the next ones. Does not block. Returns as PageLoader::Start: if `true`, `waiter` is called once,
@@ -127,8 +137,8 @@ class RecordOperations {
   Status ApplyEntry(const LogEntryView& entry);
   // Scans as far as memory can answer, and counts nothing. *pages: the number of pages that it may still read;
   // decremented.
-  Status ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t* pages,
-                   RecordBatch* answer, bool* missing);
+  Result<ScanStop> ScanPages(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
+                             uint64_t* pages, const ScanTurn& turn, RecordBatch* answer);
   void TryReadGroup(std::span<PointRead> reads);
   // ApplyRun applies all updates between two entries of other kinds, with helpers. ApplyUpdates applies them on the
   // calling thread, in their order. `bytes`: payload of the batch so far; the memory budget is checked every

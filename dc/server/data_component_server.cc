@@ -12,6 +12,7 @@
 #include "common/io/folder_owner.h"
 #include "common/observe/log.h"
 #include "common/testing/test_points.h"
+#include "dc/page_cache/page_loader.h"
 #include "dc/server/bulk_scan.h"
 #include "protocol/limits.h"
 
@@ -45,6 +46,9 @@ constexpr uint64_t kCoarseBoundDivisor = 16;
 // Pages that one scan may read. Pages whose records were all deleted add no record to the answer, so the limits of
 // records and bytes do not bound the work. Requests behind the scan in the same stream wait for it.
 constexpr uint64_t kMaxPagesPerScan = 256;
+
+// A scan that goes on on a thread of the loader reads this much at a time: other loads and requests wait for it.
+constexpr RecordOperations::ScanTurn kTurnOnLoadThread = {.pages = 8, .bytes = 64 << 10};
 
 bool IsGoodRead(const DataRequest& request) {
   return request.kind == DataRequest::Kind::kRead && !request.key.empty() && request.key.size() <= kMaxKeyBytes;
@@ -426,8 +430,20 @@ bool DataComponentServer::ContinueMissed(DataRequest* request, RecordOperations:
     }
     // A scan that has a state goes on; one without begins here.
     const bool continues = request->kind == DataRequest::Kind::kScan && (missing || scan->pages != 0);
-    request->status = continues ? ContinueScan(request, scan, &missing) : Execute(request, scan, &missing);
-    if (request->status.ok() && !missing) break;
+    if (!continues) {
+      request->status = Execute(request, scan, &missing);
+      if (!missing) break;
+      continue;
+    }
+    const Result<RecordOperations::ScanStop> stop =
+        ContinueScan(request, scan, PageLoader::OwnsThisThread() ? kTurnOnLoadThread : RecordOperations::ScanTurn());
+    request->status = stop.status();
+    if (!stop.ok() || *stop == RecordOperations::ScanStop::kEnd) break;
+    if (*stop == RecordOperations::ScanStop::kTurn) {
+      PageLoader::CallAgain(waiter);
+      return false;
+    }
+    missing = true;
   }
   return true;
 }
@@ -453,17 +469,23 @@ Status DataComponentServer::BeginScan(DataRequest* request, RecordOperations::Sc
   scan->cursor.complete = false;
   scan->pages = kMaxPagesPerScan;
   scan->ahead = RecordOperations::ScanReadAhead();
-  return ContinueScan(request, scan, missing);
+  DEUT_ASSIGN_OR_RETURN(const RecordOperations::ScanStop stop,
+                        ContinueScan(request, scan, RecordOperations::ScanTurn()));
+  *missing = stop == RecordOperations::ScanStop::kMissing;
+  return Status::Ok();
 }
 
-Status DataComponentServer::ContinueScan(DataRequest* request, RecordOperations::ScanState* scan, bool* missing) {
-  DEUT_RETURN_IF_ERROR(operations_.ContinueScan(request->table, request->direction, scan, &request->answer, missing));
-  if (*missing) return Status::Ok();
+Result<RecordOperations::ScanStop> DataComponentServer::ContinueScan(DataRequest* request,
+                                                                     RecordOperations::ScanState* scan,
+                                                                     const RecordOperations::ScanTurn& turn) {
+  DEUT_ASSIGN_OR_RETURN(const RecordOperations::ScanStop stop,
+                        operations_.ContinueScan(request->table, request->direction, scan, &request->answer, turn));
+  if (stop != RecordOperations::ScanStop::kEnd) return stop;
   ScanCursor& cursor = scan->cursor;
   request->complete = cursor.complete;
   if (!cursor.complete)
     request->covered = request->direction == Direction::kAscending ? std::move(cursor.low) : std::move(cursor.high);
-  return Status::Ok();
+  return stop;
 }
 
 void DataComponentServer::Abandon(DataRequest* request) { misses_.Abandon(request); }

@@ -126,7 +126,8 @@ class DataComponentServer final : public DataComponent {
   // answered a part, and `scan` has its state.
   Status Execute(DataRequest* request, RecordOperations::ScanState* scan, bool* missing);
   Status BeginScan(DataRequest* request, RecordOperations::ScanState* scan, bool* missing);
-  Status ContinueScan(DataRequest* request, RecordOperations::ScanState* scan, bool* missing);
+  Result<RecordOperations::ScanStop> ContinueScan(DataRequest* request, RecordOperations::ScanState* scan,
+                                                  const RecordOperations::ScanTurn& turn);
   // As MissedRequests::Continue.
   bool ContinueMissed(DataRequest* request, RecordOperations::ScanState* scan, bool missing, LoadWaiter* waiter);
   uint64_t FreeBytes();

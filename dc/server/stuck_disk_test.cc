@@ -1,12 +1,14 @@
 // A data component whose disk hangs. Calls that do not need the disk continue, the hang is reported, and in the end
 // the process is told to exit.
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
@@ -165,6 +167,61 @@ TEST_F(StuckDiskTest, MoreRequestsThanThreadsWaitForPagesAndAnAbandonedOneIsNotA
     EXPECT_TRUE(request->status.ok()) << request->status.ToString();
     EXPECT_EQ(request->answer.size(), 1u);
   }
+}
+
+// The scan goes on on the loader's only thread, with all its pages in memory but the first ones.
+TEST_F(StuckDiskTest, AScanThatGoesOnLetsOtherRequestsPass) {
+  constexpr int kRecords = 200;
+  constexpr int kLastOfScan = 180;
+  const auto key = [](int i) { return Concat("k", 1000 + i); };
+  Start(seconds(100), Duration());
+  for (int i = 0; i < kRecords; ++i) log_.Put(key(i), std::string(1000, 'v'));
+  ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
+  ASSERT_TRUE(dc_->TakeCheckpoints(log_.end()).ok());
+  stream_.reset();
+  dc_.reset();
+  DataComponentOptions options = SmallServer();
+  options.records.loader.threads = 1;
+  auto opened = DataComponentServer::Open(options, *storage_, RealRuntime());
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  dc_ = std::move(*opened);
+  tc_ = SayHello(*dc_, 1);
+  for (int i = 20; i < kLastOfScan; ++i) ASSERT_TRUE(Read(*dc_, tc_, key(i)).value.has_value());
+
+  const std::string low = key(0);
+  const std::string high = key(kLastOfScan);
+  const std::string cold = key(kRecords - 1);
+  DataRequest scan;
+  scan.low = low;
+  scan.high = high;
+  scan.limit_bytes = 1 << 20;
+  DataRequest read;
+  read.sender = tc_;
+  read.table = kTable;
+  read.key = cold;
+  std::atomic<int> pages{0};
+  std::atomic<int> pages_before_read{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "dc.scan.page") return;
+    // Behind the pages that are missing, the read arrives.
+    if (pages.fetch_add(1) == 40) {
+      DataRequest* const request = &read;
+      RealRuntime().StartThread("reads", [&] { dc_->Submit(absl::MakeConstSpan(&request, 1)); })->Join();
+      EXPECT_FALSE(read.done.IsSet());
+    }
+    if (!read.done.IsSet()) pages_before_read.store(pages.load());
+  });
+  Submit(&scan, DataRequest::Kind::kScan);
+  ASSERT_TRUE(scan.done.Wait(RealRuntime(), kNoDeadline));
+  ASSERT_TRUE(read.done.Wait(RealRuntime(), kNoDeadline));
+  testing::SetPointHandler({});
+  EXPECT_TRUE(scan.status.ok()) << scan.status.ToString();
+  EXPECT_EQ(scan.answer.size(), static_cast<size_t>(kLastOfScan));
+  EXPECT_TRUE(read.status.ok()) << read.status.ToString();
+  EXPECT_EQ(read.answer.size(), 1u);
+  EXPECT_GE(pages.load(), 80);
+  // The turn in which it arrives, and a few more: for its submission, its end and its answer.
+  EXPECT_LE(pages_before_read.load(), 40 + 5 * 8);
 }
 
 TEST_F(StuckDiskTest, AfterTheTimeoutTheProcessIsToEnd) {
