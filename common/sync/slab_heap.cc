@@ -1,12 +1,7 @@
 #include "common/sync/slab_heap.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <new>
-#include <type_traits>
 #include <utility>
 
 #include "common/base/check.h"
@@ -17,7 +12,9 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 constexpr size_t kGranule = 32;
-constexpr std::array<size_t, 3> kSpanBytes = {size_t{64} << 10, size_t{128} << 10, size_t{512} << 10};
+constexpr std::array<size_t, 3> kSpanBytes = SlabTables::kSpanBytes;
+constexpr size_t kUnitBytes = SlabTables::kUnitBytes;
+constexpr size_t kUnitsPerSlab = SlabTables::kUnitsPerSlab;
 
 struct Classes {
   std::array<SlabHeap::SizeClass, SlabHeap::kMaxClasses> of{};
@@ -96,61 +93,35 @@ void* NextOf(const void* block) {
 }
 void SetNext(void* block, void* next) { std::memcpy(block, &next, sizeof(next)); }
 
-size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
-
-void* Map(size_t bytes, int protection) {
-  void* const memory = ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
+// Only written under the mutex of the span's class.
+void AddUsed(SlabTables::Span* span, int blocks) {
+  span->used.store(static_cast<uint16_t>(span->used.load(std::memory_order_relaxed) + blocks),
+                   std::memory_order_relaxed);
 }
+
+size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 }  // namespace
 
 std::unique_ptr<SlabHeap> SlabHeap::Create(const Options& options) {
-  // Memory that the system gives at first use is all zeros: the state of a span or slab that was never used.
-  static_assert(std::is_trivially_destructible_v<Span> && std::is_trivially_destructible_v<Slab>);
-  const size_t bytes = RoundUp(std::max<size_t>(options.reserved_bytes, 1), kGrowBytes);
-  const size_t units = bytes / kUnitBytes;
-  const size_t table_bytes = units * (sizeof(Span) + 1) + bytes / kSlabBytes * sizeof(Slab);
-  void* const tables = Map(table_bytes, PROT_READ | PROT_WRITE);
+  std::unique_ptr<SlabTables> tables =
+      SlabTables::Create(RoundUp(std::max<size_t>(options.reserved_bytes, 1), kGrowBytes));
   if (tables == nullptr) return nullptr;
-  auto* const all = static_cast<char*>(Map(bytes + kSlabBytes, PROT_NONE));
-  if (all == nullptr) {
-    ::munmap(tables, table_bytes);
-    return nullptr;
-  }
-  const size_t before = RoundUp(reinterpret_cast<uintptr_t>(all), kSlabBytes) - reinterpret_cast<uintptr_t>(all);
-  if (before != 0) ::munmap(all, before);
-  if (before != kSlabBytes) ::munmap(all + before + bytes, kSlabBytes - before);
-  return std::unique_ptr<SlabHeap>(new SlabHeap(options, all + before, bytes, tables, table_bytes));
+  return std::unique_ptr<SlabHeap>(new SlabHeap(options, std::move(tables)));
 }
 
-SlabHeap::SlabHeap(const Options& options, char* base, size_t reserved_bytes, void* tables, size_t table_bytes)
-    : options_(options),
-      base_(base),
-      reserved_bytes_(reserved_bytes),
-      tables_(tables),
-      table_bytes_(table_bytes),
-      spans_(static_cast<Span*>(tables)),
-      slabs_(reinterpret_cast<Slab*>(spans_ + reserved_bytes / kUnitBytes)),
-      unit_class_(reinterpret_cast<uint8_t*>(slabs_ + reserved_bytes / kSlabBytes)) {}
-
-SlabHeap::~SlabHeap() {
-  ::munmap(base_, reserved_bytes_);
-  ::munmap(tables_, table_bytes_);
-}
+SlabHeap::SlabHeap(const Options& options, std::unique_ptr<SlabTables> tables)
+    : tables_(std::move(tables)), pool_(options.slabs, *tables_) {}
 
 size_t SlabHeap::max_bytes() { return kClasses.greatest(); }
 size_t SlabHeap::BlockBytes(size_t bytes) { return kClasses.of[ClassOf(bytes)].block_bytes; }
 
 // A span is aligned to its size within its slab.
 SlabHeap::Span* SlabHeap::SpanOf(const void* block, size_t size_class) const {
-  const auto offset = static_cast<size_t>(static_cast<const char*>(block) - base_);
-  return &spans_[(offset & ~(kSpanBytes[kClasses.of[size_class].span_kind] - 1)) / kUnitBytes];
+  return &tables_->span((tables_->OffsetOf(block) & ~(kSpanBytes[kClasses.of[size_class].span_kind] - 1)) / kUnitBytes);
 }
-char* SlabHeap::BlocksOf(const Span* span) const { return base_ + static_cast<size_t>(span - spans_) * kUnitBytes; }
-char* SlabHeap::MemoryOf(const Slab* slab) const { return base_ + static_cast<size_t>(slab - slabs_) * kSlabBytes; }
 size_t SlabHeap::ClassOfBlock(const void* block) const {
-  return unit_class_[static_cast<size_t>(static_cast<const char*>(block) - base_) / kUnitBytes];
+  return tables_->unit_class(tables_->OffsetOf(block) / kUnitBytes).load(std::memory_order_relaxed);
 }
 
 void* SlabHeap::Allocate(size_t bytes, Cache* cache) {
@@ -165,11 +136,8 @@ void* SlabHeap::Allocate(size_t bytes, Cache* cache) {
     if (list.first != nullptr) __builtin_prefetch(list.first, 1);
     return block;
   }
-  ClassState& state = classes_[size_class];
-  const MutexLock lock(state.mutex);
-  void* const block = TakeBlock(size_class, state);
-  if (block != nullptr) CountUsed(kClasses.of[size_class].block_bytes, state);
-  return block;
+  void* block = nullptr;
+  return TakeBlocks(size_class, {&block, 1}) == 0 ? nullptr : block;
 }
 
 void SlabHeap::Free(void* block, Cache* cache) {
@@ -177,12 +145,14 @@ void SlabHeap::Free(void* block, Cache* cache) {
   const size_t size_class = ClassOfBlock(block);
   if (cache != nullptr && size_class < kClasses.cached) {
     Cache::List& list = cache->lists_[size_class];
+    DEUT_DCHECK(list.first != block);  // it was freed twice
     SetNext(block, std::exchange(list.first, block));
     const uint32_t limit = CacheLimit(size_class);
     if (++list.count > limit) [[unlikely]]
       FlushAllBut(limit / 2, size_class, cache);
     return;
   }
+  SetNext(block, nullptr);  // touches it outside the mutex
   Slab* leaving = nullptr;
   {
     ClassState& state = classes_[size_class];
@@ -190,7 +160,7 @@ void SlabHeap::Free(void* block, Cache* cache) {
     leaving = PutBlock(block, size_class, state);
     CountUsed(-int64_t{kClasses.of[size_class].block_bytes}, state);
   }
-  if (leaving != nullptr) ReturnMemory(leaving);
+  if (leaving != nullptr) pool_.ReturnMemory(leaving);
 }
 
 void SlabHeap::Flush(Cache* cache) {
@@ -198,18 +168,31 @@ void SlabHeap::Flush(Cache* cache) {
 }
 
 __attribute__((noinline)) void* SlabHeap::Refill(size_t size_class, Cache* cache) {
-  ClassState& state = classes_[size_class];
+  // The first one is returned.
+  std::array<void*, Cache::kMaxBlocks / 2 + 1> blocks;
+  const size_t count = TakeBlocks(size_class, std::span(blocks).first(CacheLimit(size_class) / 2 + 1));
+  if (count == 0) return nullptr;
+  // They are this thread's by now. Some were never used, so the first access to them may be a page fault.
+  DEUT_POINT("slab_heap.before_link");
   Cache::List& list = cache->lists_[size_class];
-  const MutexLock lock(state.mutex);
-  void* const block = TakeBlock(size_class, state);
-  if (block == nullptr) return nullptr;
-  for (const uint32_t limit = CacheLimit(size_class) / 2; list.count < limit; ++list.count) {
-    void* const more = TakeBlock(size_class, state);
-    if (more == nullptr) break;
-    SetNext(more, std::exchange(list.first, more));
+  for (size_t i = 1; i < count; ++i) SetNext(blocks[i], std::exchange(list.first, blocks[i]));
+  list.count = static_cast<uint32_t>(count - 1);
+  return blocks[0];
+}
+
+size_t SlabHeap::TakeBlocks(size_t size_class, std::span<void*> blocks) {
+  ClassState& state = classes_[size_class];
+  for (bool grown = true;; grown = pool_.Grow()) {
+    const MutexLock lock(state.mutex);
+    size_t count = 0;
+    while (count < blocks.size()) {
+      blocks[count] = TakeBlock(size_class, /*any=*/!grown, state);
+      if (blocks[count] == nullptr) break;
+      ++count;
+    }
+    if (count != 0) CountUsed(static_cast<int64_t>(count) * kClasses.of[size_class].block_bytes, state);
+    if (count != 0 || !grown) return count;
   }
-  CountUsed(int64_t{kClasses.of[size_class].block_bytes} * (list.count + 1), state);
-  return block;
 }
 
 // Keeps the blocks that were freed last, which are probably still in the processor's cache.
@@ -238,7 +221,7 @@ __attribute__((noinline)) void SlabHeap::FlushAllBut(uint32_t kept, size_t size_
       }
       CountUsed(-blocks * kClasses.of[size_class].block_bytes, state);
     }
-    if (leaving != nullptr) ReturnMemory(leaving);
+    if (leaving != nullptr) pool_.ReturnMemory(leaving);
   }
 }
 
@@ -251,53 +234,72 @@ void SlabHeap::CountUsed(int64_t bytes, ClassState& state) {
   used_bytes_.fetch_add(uncounted, std::memory_order_relaxed);
 }
 
-SlabHeap::Span* SlabHeap::FullestSpan(const ClassState& state) const {
-  Span* best = nullptr;
-  for (size_t bin = kBins; bin-- > 0 && best == nullptr;) best = state.bins[bin];
-  if (best == nullptr) return nullptr;
-  // Without the comparison of slabs, spans drain, but slabs do not. Among slabs with as many spans, the first one is
-  // preferred in every class. The figures may be old: they only decide where the next blocks lie.
+// Without the comparison of slabs, spans drain, but slabs do not. Among slabs with as many spans, the first one is
+// preferred in every class. The figures may be old: they only decide where the next blocks lie.
+SlabHeap::Span* SlabHeap::FullestSpan(ClassState& state) const {
   const auto used_spans = [this](const Span* span) {
-    return slabs_[static_cast<size_t>(span - spans_) / kUnitsPerSlab].used_spans.load(std::memory_order_relaxed);
+    return tables_->SlabOfSpan(span).used_spans.load(std::memory_order_relaxed);
   };
-  int compared = 1;
-  for (Span* span = best->next; span != nullptr && compared < kCompared; span = span->next, ++compared) {
-    const int difference = int{used_spans(span)} - int{used_spans(best)};
-    if (difference > 0 || (difference == 0 && span < best)) best = span;
+  int moved = 0;
+  for (uint8_t bin = kBins; bin-- > 0;) {
+    Span* best = nullptr;
+    int compared = 0;
+    for (Span* span = state.bins[bin]; span != nullptr && compared < kCompared;) {
+      Span* const next = span->next;
+      if (Drains(span)) {
+        if (++moved > kMaxMoved) return nullptr;  // a new span does as well, and the mutex is not held for long
+        UnlinkSpan(span, state);
+        LinkSpan(span, kDrainBin, state);
+      } else {
+        ++compared;
+        const int difference = best == nullptr ? 1 : int{used_spans(span)} - int{used_spans(best)};
+        if (difference > 0 || (difference == 0 && span < best)) best = span;
+      }
+      span = next;
+    }
+    if (best != nullptr) return best;
   }
-  return best;
+  // Spans of a drain that has ended.
+  Span* span = state.bins[kDrainBin];
+  for (int compared = 0; span != nullptr && Drains(span); span = span->next) {
+    if (++compared == kCompared) return nullptr;
+  }
+  return span;
 }
 
-void* SlabHeap::TakeBlock(size_t size_class, ClassState& state) {
+void* SlabHeap::TakeBlock(size_t size_class, bool any, ClassState& state) {
+  if (state.current != nullptr && Drains(state.current)) state.current = nullptr;
   if (state.current == nullptr) state.current = FullestSpan(state);
   if (state.current == nullptr) state.current = NewSpan(size_class);
+  if (state.current == nullptr && any) state.current = state.bins[kDrainBin];
   Span* const span = state.current;
   if (span == nullptr) return nullptr;
   void* block = span->free;
   if (block != nullptr) {
     span->free = NextOf(block);
   } else {
-    block = BlocksOf(span) + size_t{span->begun} * kClasses.of[size_class].block_bytes;
+    block = tables_->BlocksOf(span) + size_t{span->begun} * kClasses.of[size_class].block_bytes;
     ++span->begun;
   }
-  ++span->used;
+  AddUsed(span, 1);
   Rebin(span, size_class, state);
   return block;
 }
 
 SlabHeap::Slab* SlabHeap::PutBlock(void* block, size_t size_class, ClassState& state) {
   Span* const span = SpanOf(block, size_class);
-  DEUT_DCHECK(span->used != 0);
-  DEUT_DCHECK(static_cast<size_t>(static_cast<char*>(block) - BlocksOf(span)) % kClasses.of[size_class].block_bytes ==
+  DEUT_DCHECK(span->used.load(std::memory_order_relaxed) != 0);
+  DEUT_DCHECK(static_cast<size_t>(static_cast<char*>(block) - tables_->BlocksOf(span)) %
+                  kClasses.of[size_class].block_bytes ==
               0);
   SetNext(block, std::exchange(span->free, block));
-  --span->used;
+  AddUsed(span, -1);
   Rebin(span, size_class, state);
   // A block in use or in a cache keeps its span. Otherwise the memory would be divided anew under its owner.
-  if (span->used != 0 && DEUT_STEP("pool.span_unused")) return nullptr;
+  if (span->used.load(std::memory_order_relaxed) != 0 && DEUT_STEP("pool.span_unused")) return nullptr;
   UnlinkSpan(span, state);
   if (state.current == span) state.current = nullptr;
-  return FreeSpan(span, size_class);
+  return pool_.PutSpan(static_cast<uint8_t>(kClasses.of[size_class].span_kind), tables_->UnitOf(span));
 }
 
 void SlabHeap::UnlinkSpan(Span* span, ClassState& state) {
@@ -308,146 +310,78 @@ void SlabHeap::UnlinkSpan(Span* span, ClassState& state) {
   span->bin = kNoBin;
 }
 
-// Moves the span to the list of its occupancy.
-void SlabHeap::Rebin(Span* span, size_t size_class, ClassState& state) {
-  const uint32_t blocks = kClasses.of[size_class].blocks;
-  const uint32_t quarter = blocks / 4;
-  const uint32_t used = span->used;
-  const auto bin = static_cast<uint8_t>(used == blocks ? kNoBin
-                                                       : (used >= quarter ? 1 : 0) + (used >= 2 * quarter ? 1 : 0) +
-                                                             (used >= 3 * quarter ? 1 : 0));
-  if (bin == span->bin) return;
-  UnlinkSpan(span, state);
+void SlabHeap::LinkSpan(Span* span, uint8_t bin, ClassState& state) {
   span->bin = bin;
-  if (bin == kNoBin) {
-    if (state.current == span) state.current = nullptr;
-    return;
-  }
   span->previous = nullptr;
   span->next = std::exchange(state.bins[bin], span);
   if (span->next != nullptr) span->next->previous = span;
 }
 
+// Moves the span to the list of its occupancy.
+void SlabHeap::Rebin(Span* span, size_t size_class, ClassState& state) {
+  const uint32_t blocks = kClasses.of[size_class].blocks;
+  const uint32_t quarter = blocks / 4;
+  const uint32_t used = span->used.load(std::memory_order_relaxed);
+  auto bin = static_cast<uint8_t>(used == blocks ? kNoBin
+                                                 : (used >= quarter ? 1 : 0) + (used >= 2 * quarter ? 1 : 0) +
+                                                       (used >= 3 * quarter ? 1 : 0));
+  if (bin == span->bin) return;
+  if (bin != kNoBin && Drains(span)) bin = kDrainBin;
+  if (bin == span->bin) return;
+  UnlinkSpan(span, state);
+  if (bin != kNoBin) {
+    LinkSpan(span, bin, state);
+  } else if (state.current == span) {
+    state.current = nullptr;
+  }
+}
+
 SlabHeap::Span* SlabHeap::NewSpan(size_t size_class) {
   const auto kind = static_cast<uint8_t>(kClasses.of[size_class].span_kind);
-  const MutexLock lock(pool_mutex_);
-  Slab* slab = nullptr;
-  if (partial_lists_[kind] != 0) {
-    // The fullest one, so that emptier ones drain.
-    slab = partial_[kind][static_cast<size_t>(std::bit_width(partial_lists_[kind])) - 1];
-    UnlistSlab(slab);
-  } else {
-    slab = NewSlab(kind);
-    if (slab == nullptr) return nullptr;
-  }
-  const auto index = static_cast<size_t>(std::countr_zero(slab->free_spans));
-  slab->free_spans &= slab->free_spans - 1;
-  slab->used_spans.fetch_add(1, std::memory_order_relaxed);
-  if (slab->free_spans != 0) ListSlab(slab);
-  const size_t units = kSpanBytes[kind] / kUnitBytes;
-  const size_t first = static_cast<size_t>(slab - slabs_) * kUnitsPerSlab + index * units;
-  std::fill_n(unit_class_ + first, units, static_cast<uint8_t>(size_class));
-  return new (&spans_[first]) Span;
+  const size_t first = pool_.TakeSpan(kind);
+  if (first == SlabPool::kNoUnit) return nullptr;
+  // Other threads look at these units only for blocks of this span, which no thread has yet; or for ThinnestSlabs.
+  for (size_t unit = first; unit < first + kSpanBytes[kind] / kUnitBytes; ++unit)
+    tables_->unit_class(unit).store(static_cast<uint8_t>(size_class), std::memory_order_relaxed);
+  Span* const span = &tables_->span(first);
+  span->used.store(0, std::memory_order_relaxed);
+  span->free = nullptr;
+  span->begun = 0;
+  span->bin = kNoBin;
+  return span;
 }
 
-SlabHeap::Slab* SlabHeap::FreeSpan(Span* span, size_t size_class) {
-  const size_t kind = kClasses.of[size_class].span_kind;
-  const auto unit = static_cast<size_t>(span - spans_);
-  const MutexLock lock(pool_mutex_);
-  Slab* const slab = &slabs_[unit / kUnitsPerSlab];
-  if (slab->free_spans != 0) UnlistSlab(slab);
-  slab->free_spans |= uint32_t{1} << (unit % kUnitsPerSlab * kUnitBytes / kSpanBytes[kind]);
-  if (slab->used_spans.fetch_sub(1, std::memory_order_relaxed) != 1) {
-    ListSlab(slab);
-    return nullptr;
+uint64_t SlabHeap::UsedBytesOf(size_t slab) const {
+  if (tables_->slab(slab).used_spans.load(std::memory_order_relaxed) == 0) return 0;
+  uint64_t bytes = 0;
+  for (size_t unit = slab * kUnitsPerSlab; unit < (slab + 1) * kUnitsPerSlab; ++unit) {
+    const uint64_t used = tables_->span(unit).used.load(std::memory_order_relaxed);
+    if (used != 0) bytes += used * kClasses.of[tables_->unit_class(unit).load(std::memory_order_relaxed)].block_bytes;
   }
-  --slabs_in_use_;
-  const size_t wanted = std::max<size_t>(options_.min_spares, slabs_in_use_ / options_.slabs_per_spare);
-  const size_t spares = spare_count_.load(std::memory_order_relaxed);
-  slab->next = nullptr;
-  if (spares < wanted) {
-    slab->next = std::exchange(spares_, slab);
-    spare_count_.store(spares + 1, std::memory_order_relaxed);
-    return nullptr;
-  }
-  // The leaving slabs are in no list from here on, so that no thread allocates in one while its memory is returned.
-  if (DEUT_OMITTED("pool.slab_out_first")) {
-    slab->next = std::exchange(spares_, slab);
-    spare_count_.store(spares + 1, std::memory_order_relaxed);
-  } else if (spares > wanted) {  // since it was put there, other slabs have become empty
-    slab->next = std::exchange(spares_, spares_->next);
-    slab->next->next = nullptr;
-    spare_count_.store(spares - 1, std::memory_order_relaxed);
-  }
-  return slab;
+  return bytes;
 }
 
-SlabHeap::Slab* SlabHeap::NewSlab(uint8_t span_kind) {
-  Slab* slab = nullptr;
-  if (spares_ != nullptr) {
-    slab = std::exchange(spares_, spares_->next);
-    spare_count_.store(spare_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-  } else {
-    if (returned_ != nullptr) {
-      slab = std::exchange(returned_, returned_->next);
-    } else {
-      if (untouched_ == accessible_ && !Grow()) return nullptr;
-      slab = &slabs_[untouched_++];
-    }
-    free_at_growth_.store((3 * free_at_growth_.load(std::memory_order_relaxed) + ApproximateFreeBytes()) / 4,
-                          std::memory_order_relaxed);
-    slab_bytes_.fetch_add(kSlabBytes, std::memory_order_relaxed);
+std::vector<uint32_t> SlabHeap::ThinnestSlabs(size_t count) const {
+  struct Used {
+    uint64_t bytes;
+    uint32_t slab;
+  };
+  std::vector<Used> used;
+  const size_t touched = pool_.touched();
+  for (size_t slab = 0; slab < touched; ++slab) {
+    const uint64_t bytes = UsedBytesOf(slab);
+    if (bytes != 0) used.push_back({bytes, static_cast<uint32_t>(slab)});
   }
-  const size_t spans = kSlabBytes / kSpanBytes[span_kind];
-  slab->free_spans = static_cast<uint32_t>((uint64_t{1} << spans) - 1);
-  slab->span_kind = span_kind;
-  ++slabs_in_use_;
-  return slab;
-}
-
-bool SlabHeap::Grow() {
-  if (accessible_ * kSlabBytes == reserved_bytes_) return false;
-  char* const memory = base_ + accessible_ * kSlabBytes;
-  if (::mprotect(memory, kGrowBytes, PROT_READ | PROT_WRITE) != 0) return false;
-  // If the system refuses, the slabs consist of small pages.
-  if (options_.huge_pages) (void)::madvise(memory, kGrowBytes, MADV_HUGEPAGE);
-  accessible_ += kGrowBytes / kSlabBytes;
-  return true;
-}
-
-// REQUIRES for both: the slab has used spans when it is listed; its figures have not changed since.
-void SlabHeap::ListSlab(Slab* slab) {
-  const size_t list = size_t{slab->used_spans.load(std::memory_order_relaxed)} - 1;
-  Slab*& first = partial_[slab->span_kind][list];
-  slab->previous = nullptr;
-  slab->next = std::exchange(first, slab);
-  if (slab->next != nullptr) slab->next->previous = slab;
-  partial_lists_[slab->span_kind] |= uint32_t{1} << list;
-}
-
-void SlabHeap::UnlistSlab(Slab* slab) {
-  const size_t list = size_t{slab->used_spans.load(std::memory_order_relaxed)} - 1;
-  Slab*& first = partial_[slab->span_kind][list];
-  (slab->previous != nullptr ? slab->previous->next : first) = slab->next;
-  if (slab->next != nullptr) slab->next->previous = slab->previous;
-  if (first == nullptr) partial_lists_[slab->span_kind] &= ~(uint32_t{1} << list);
-}
-
-void SlabHeap::ReturnMemory(Slab* leaving) {
-  DEUT_POINT("slab_heap.before_return");
-  if (DEUT_OMITTED("pool.slab_out_first")) {
-    (void)::madvise(MemoryOf(leaving), kSlabBytes, MADV_DONTNEED);
-    return;
+  const auto thinner = [](const Used& a, const Used& b) {
+    return a.bytes != b.bytes ? a.bytes < b.bytes : a.slab > b.slab;
+  };
+  if (count < used.size()) {
+    std::ranges::nth_element(used, used.begin() + static_cast<ptrdiff_t>(count), thinner);
+    used.resize(count);
   }
-  while (leaving != nullptr) {
-    Slab* const slab = std::exchange(leaving, leaving->next);
-    // The advice to use huge pages lasts. If the system refuses (locked memory), the slab keeps memory and content.
-    (void)::madvise(MemoryOf(slab), kSlabBytes, MADV_DONTNEED);
-    slab_bytes_.fetch_sub(kSlabBytes, std::memory_order_relaxed);
-    const MutexLock lock(pool_mutex_);
-    returned_count_.store(returned_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    slab->next = std::exchange(returned_, slab);
-  }
+  std::vector<uint32_t> slabs;
+  for (const Used& one : used) slabs.push_back(one.slab);
+  return slabs;
 }
 
 SlabHeap::Figures SlabHeap::figures() const {
@@ -455,9 +389,9 @@ SlabHeap::Figures SlabHeap::figures() const {
   int64_t used = 0;
   for (size_t c = 0; c < kClasses.count; ++c) used += classes_[c].used_bytes.load(std::memory_order_relaxed);
   figures.used_bytes = static_cast<uint64_t>(std::max<int64_t>(used, 0));
-  figures.slab_bytes = slab_bytes_.load(std::memory_order_relaxed);
-  figures.spare_bytes = spare_count_.load(std::memory_order_relaxed) * kSlabBytes;
-  figures.slabs_returned = returned_count_.load(std::memory_order_relaxed);
+  figures.slab_bytes = pool_.slab_bytes();
+  figures.spare_bytes = pool_.spare_bytes();
+  figures.slabs_returned = pool_.returned();
   return figures;
 }
 
@@ -466,13 +400,9 @@ uint64_t SlabHeap::ApproximateUsedBytes() const {
 }
 
 uint64_t SlabHeap::ApproximateFreeBytes() const {
-  const uint64_t slabs = slab_bytes_.load(std::memory_order_relaxed);
+  const uint64_t slabs = slab_bytes();
   const uint64_t used = ApproximateUsedBytes();
   return slabs > used ? slabs - used : 0;
-}
-
-uint64_t SlabHeap::ApproximateLostBytes() const {
-  return std::min(free_at_growth_.load(std::memory_order_relaxed), ApproximateFreeBytes());
 }
 
 }  // namespace deut

@@ -5,7 +5,8 @@
 //                                            DEUT_TEST_POINTS a test may stop a thread there, order threads, or count
 //                                            passes (test_points.cc).
 //   DEUT_CAS_FAILS("bwtree.update.cas")      true if the test wants the next compare-and-swap of that name to count
-//                                            as lost, without an attempt. Always false outside tests.
+//                                            as lost, without an attempt. Always false outside tests. Also before
+//                                            a call of the system that a test wants to count as refused.
 //   DEUT_STEP("R1.check")                    true, except if this step of a rule is to be left out (the seeded bug of
 //                                            that rule). Only under DEUT_MUTATIONS, by the environment variable
 //                                            DEUT_OMIT=name; constant true elsewhere. It guards the step:

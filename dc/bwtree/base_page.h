@@ -101,6 +101,8 @@ class BasePage : public Node {
 
   uint32_t count() const { return count_; }
   size_t bytes() const { return base_bytes; }
+  // Bytes of the page's block.
+  size_t block_bytes() const { return PageMemory::BytesOf(base_bytes); }
   std::string_view low() const { return {bounds(), low_bytes_}; }
   Timestamp flat() const { return flat_; }
   // Leaf: an upper bound of the entries' timestamps. An entry with exactly this timestamp may be gone, or may never
@@ -209,6 +211,8 @@ class BasePage : public Node {
   Fence own_fence_;
   StoredState stored_;
 };
+
+static_assert(alignof(BasePage) <= PageMemory::kAlignment);
 
 inline bool IsMostlyTombstones(const BasePage& page) { return page.tombstones() > page.count() / 2; }
 

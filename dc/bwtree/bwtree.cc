@@ -32,7 +32,7 @@ Result<std::unique_ptr<BwTree>> BwTree::Create(const BwTreeEnvironment& environm
                       " are in use");
   }
   std::unique_ptr<BwTree> tree(new BwTree(environment, options, table, root));
-  tree->CountPublished(page.release()->bytes());
+  tree->CountPublished(page.release()->block_bytes());
   return tree;
 }
 

@@ -164,6 +164,9 @@ class BwTree {
   // evict.cc: evicts the page if it is a leaf, is clean, and its parent has the terms of all its splits. Only the
   // thread that merges pages may call this. REQUIRES: a guard.
   bool Evict(const VisitedPage& page);
+  // consolidate.cc: gives the page new memory, so that a slab which holds a node of it can be emptied (page_memory.h).
+  // Returns false if another thread has changed the page first, or if its content is on storage. REQUIRES: a guard.
+  bool Move(const VisitedPage& page);
 
   // merge.cc
   using MergeReport = dc::MergeReport;

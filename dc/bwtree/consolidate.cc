@@ -1,5 +1,5 @@
-// Consolidation: a chain becomes one base page. Rule X1 is kept here: this is the only place where a page drops
-// tombstones and raises `flat`.
+// Consolidation: a chain becomes one base page, because it is long, or because its memory is in the way. Rule X1 is
+// kept here: this is the only place where a page drops tombstones and raises `flat`.
 #include "dc/bwtree/consolidate.h"
 
 #include <algorithm>
@@ -145,7 +145,7 @@ bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page
   DEUT_DCHECK(page->flat() >= expected->base->flat());
   if (!pages_.Replace(id, expected, page.get())) return false;
   const BasePage* const installed = page.release();
-  CountPublished(installed->bytes());
+  CountPublished(installed->block_bytes());
   consolidations_.fetch_add(1, std::memory_order_relaxed);
   if (installed->is_leaf()) CountRecords(id, installed->live_records());
   if (id != root_) CountIfSmall(expected->base_bytes, *installed);
@@ -162,6 +162,19 @@ Status BwTree::Consolidate(PageId id, const Node* head) {
     return Status::Ok();
   }
   return SplitIfLarge(id, installed);
+}
+
+bool BwTree::Move(const VisitedPage& page) {
+  DEUT_DCHECK(domain_.guard_held());
+  const Node* const head = page.word.head();
+  if (head == nullptr || IsStub(head) || IsRemoved(head)) return false;
+  Owned<BasePage> moved = BuildConsolidated(head);
+  const BasePage* const installed = moved.get();
+  DEUT_POINT("bwtree.move.before_cas");
+  if (DEUT_CAS_FAILS("bwtree.move.cas") || !ReplaceByBase(page.id, head, std::move(moved))) return false;
+  // The status is ignored: an update that needs more pages will get the same error.
+  (void)SplitIfLarge(page.id, installed);
+  return true;
 }
 
 void BwTree::ConsolidateForReaders(const PageView& page, size_t work) {

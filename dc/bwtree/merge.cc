@@ -166,7 +166,7 @@ bool BwTree::Merge(PageId left, PageId right, std::string_view left_key, std::st
     return false;
   }
   DEUT_IN_FLIGHT("dc.merge");
-  CountPublished(sizeof(RemoveDelta));
+  CountPublished(RemoveDelta::block_bytes());
   const Node* const page = removed.release();
   FinishMerge(right, page);
   if (pages_.Load(right) != page) {  // undone

@@ -39,6 +39,13 @@ void FreeChain(void* head) {
   }
 }
 
+bool IsInDrainingSlab(const Node* head) {
+  for (const Node* node = head; node != nullptr; node = node->next) {
+    if (PageMemory::IsDraining(node)) return true;
+  }
+  return false;
+}
+
 RecordDelta* RecordDelta::Fill(void* memory, NodeKind kind, std::string_view key, std::string_view value,
                                Version version) {
   DEUT_DCHECK(key.size() <= kMaxKeyBytes);  // the node keeps the length in 16 bits
@@ -91,7 +98,7 @@ Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, 
   std::memcpy(data, separator.data(), separator.size());
   delta->kind = NodeKind::kSplit;
   delta->own_fence = Fence{data, static_cast<uint32_t>(separator.size()), right};
-  delta->Delta::LinkTo(head, delta->bytes(), kSplitLength);
+  delta->Delta::LinkTo(head, delta->block_bytes(), kSplitLength);
   delta->fence = &delta->own_fence;
   delta->high_key_prefix = KeyPrefix64(separator);
   return delta;
@@ -110,7 +117,7 @@ Owned<IndexTermDelta> IndexTermDelta::New(std::string_view separator, PageId chi
 Owned<RemoveDelta> RemoveDelta::New(const Node* head) {
   Owned<RemoveDelta> removed(new (PageMemory::Allocate(sizeof(RemoveDelta))) RemoveDelta);
   removed->kind = NodeKind::kRemove;
-  removed->Delta::LinkTo(head, sizeof(RemoveDelta), 0);
+  removed->Delta::LinkTo(head, block_bytes(), 0);
   return removed;
 }
 

@@ -91,8 +91,8 @@ struct Node {
   const BasePage* base = nullptr;         // the end of the chain
   const Fence* fence = nullptr;           // lies in a node of this chain
   uint64_t high_key_prefix = UINT64_MAX;  // KeyPrefix64 of the fence's key; all ones if there is none
-  uint32_t base_bytes = 0;                // bytes allocated for the base
-  uint32_t delta_bytes = 0;               // bytes allocated for this node and the deltas below it
+  uint32_t base_bytes = 0;                // bytes of the base
+  uint32_t delta_bytes = 0;               // bytes of the blocks of this node and the deltas below it
   uint16_t chain_length = 0;              // number of deltas, this one included; a split delta counts kSplitLength
   NodeKind kind = NodeKind::kBase;
   uint8_t level = 0;       // 0 = leaf
@@ -110,8 +110,8 @@ struct Delta : Node {
   static constexpr uint16_t kJumpLength = 4;
 
  protected:
-  // Puts a delta of `bytes` bytes that counts `length` on top of `head`.
-  void LinkTo(const Node* head, size_t bytes, uint16_t length) {
+  // Puts a delta whose block has `block_bytes` bytes, and that counts `length`, on top of `head`.
+  void LinkTo(const Node* head, size_t block_bytes, uint16_t length) {
     DEUT_DCHECK(head->kind != NodeKind::kRemove);  // N5
     next = head;
     const bool to_head = head->kind == NodeKind::kBase || head->chain_length % kJumpLength == 0;
@@ -120,7 +120,7 @@ struct Delta : Node {
     fence = head->fence;
     high_key_prefix = head->high_key_prefix;
     base_bytes = head->base_bytes;
-    delta_bytes = head->delta_bytes + static_cast<uint32_t>(bytes);
+    delta_bytes = head->delta_bytes + static_cast<uint32_t>(block_bytes);
     chain_length = static_cast<uint16_t>(std::min<uint32_t>(uint32_t{head->chain_length} + length, UINT16_MAX));
     level = head->level;
   }
@@ -136,8 +136,10 @@ using Owned = std::unique_ptr<T, NodeDeleter>;
 
 // Frees a chain that no thread can see any more. Fits ReclamationDomain::Retire.
 void FreeChain(void* head);
-// The number of bytes that FreeChain frees.
-inline size_t ChainBytes(const Node* head) { return size_t{head->delta_bytes} + head->base_bytes; }
+// The number of bytes that FreeChain frees: those of the blocks of all nodes.
+inline size_t ChainBytes(const Node* head) { return size_t{head->delta_bytes} + PageMemory::BytesOf(head->base_bytes); }
+// Tells whether a node of the chain keeps a slab from being emptied.
+bool IsInDrainingSlab(const Node* head);
 
 // A short hash of a record's key, for Node::key_tag.
 inline uint16_t KeyTag(std::string_view key) {
@@ -169,7 +171,7 @@ struct RecordDelta : Delta {
   static Owned<RecordDelta> NewOn(const Node* head, NodeKind kind, std::string_view key, std::string_view value,
                                   Version version, size_t more);
   // May be called again with another head while the delta is owned, if the delta may be put on that head.
-  void LinkTo(const Node* head) { Delta::LinkTo(head, allocated_bytes(), 1); }
+  void LinkTo(const Node* head) { Delta::LinkTo(head, block_bytes(), 1); }
 
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
   std::string_view key() const { return {data(), key_bytes}; }
@@ -178,8 +180,8 @@ struct RecordDelta : Delta {
   bool tombstone() const { return kind == NodeKind::kTombstone; }
   // Bytes of the delta without the room behind it.
   size_t bytes() const { return BytesFor(size_t{key_bytes} + value_bytes); }
-  // Bytes of the delta's allocation; 0 for a tenant, whose bytes count as its host's.
-  size_t allocated_bytes() const { return tenant ? 0 : bytes() + room; }
+  // Bytes of the delta's block; 0 for a tenant, whose bytes count as its host's.
+  size_t block_bytes() const { return tenant ? 0 : PageMemory::BytesOf(bytes() + room); }
 
   static constexpr size_t BytesFor(size_t data_bytes) {
     return (sizeof(RecordDelta) + data_bytes + (alignof(RecordDelta) - 1)) & ~(alignof(RecordDelta) - 1);
@@ -206,7 +208,7 @@ struct SplitDelta : Delta {
 
   // Linked to `head`.
   static Owned<SplitDelta> New(const Node* head, std::string_view separator, PageId right);
-  size_t bytes() const { return sizeof(SplitDelta) + own_fence.high_bytes; }
+  size_t block_bytes() const { return PageMemory::BytesOf(sizeof(SplitDelta) + own_fence.high_bytes); }
 };
 
 // Second step of a split: keys from `separator` up to the next separator of the page belong to `child`.
@@ -214,10 +216,10 @@ struct IndexTermDelta : Delta {
   PageId child;
 
   static Owned<IndexTermDelta> New(std::string_view separator, PageId child);
-  void LinkTo(const Node* head) { Delta::LinkTo(head, bytes(), 1); }
+  void LinkTo(const Node* head) { Delta::LinkTo(head, block_bytes(), 1); }
 
   std::string_view separator() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
-  size_t bytes() const { return sizeof(IndexTermDelta) + key_bytes; }
+  size_t block_bytes() const { return PageMemory::BytesOf(sizeof(IndexTermDelta) + key_bytes); }
 };
 
 // Head of a page that is being merged into its left neighbour. Once the page has no index term any more, its records
@@ -225,6 +227,7 @@ struct IndexTermDelta : Delta {
 struct RemoveDelta : Delta {
   // Linked to `head`.
   static Owned<RemoveDelta> New(const Node* head);
+  static size_t block_bytes() { return PageMemory::BytesOf(sizeof(RemoveDelta)); }
 };
 
 // Prefetches the deltas of a leaf's chain, for a caller that will read all of them. The deltas lie far apart, so
@@ -238,8 +241,12 @@ struct FlushMark : Delta {
   StoredState state;
 
   static Owned<FlushMark> New(uint64_t serial);
-  void LinkTo(const Node* head) { Delta::LinkTo(head, sizeof(FlushMark), 0); }
+  void LinkTo(const Node* head) { Delta::LinkTo(head, block_bytes(), 0); }
+  static size_t block_bytes() { return PageMemory::BytesOf(sizeof(FlushMark)); }
 };
+
+static_assert(std::max({alignof(RecordDelta), alignof(SplitDelta), alignof(IndexTermDelta), alignof(RemoveDelta),
+                        alignof(FlushMark)}) <= PageMemory::kAlignment);
 
 }  // namespace deut::dc
 

@@ -82,12 +82,12 @@ TEST(NodeTest, TenantsTakeTheRoomThatTheirHostWasAllocatedWith) {
   ASSERT_TRUE(first->tenant && second->tenant);
   EXPECT_EQ(first->room, host->bytes());
   EXPECT_EQ(second->room, 0u);
-  EXPECT_EQ(host->allocated_bytes(), 3 * host->bytes());
-  EXPECT_EQ(second->delta_bytes, host->allocated_bytes());
+  EXPECT_EQ(host->block_bytes(), PageMemory::BytesOf(3 * host->bytes()));
+  EXPECT_EQ(second->delta_bytes, host->block_bytes());
   EXPECT_EQ(second->chain_length, 3);
   const Owned<RecordDelta> third = NewOn(second.get(), "3rd.", "third");
   EXPECT_FALSE(third->tenant);
-  EXPECT_EQ(third->delta_bytes, host->allocated_bytes() + third->bytes());
+  EXPECT_EQ(third->delta_bytes, host->block_bytes() + third->block_bytes());
 }
 
 TEST(NodeTest, ADeltaThatDoesNotFitIntoTheRoomHasItsOwnAllocation) {

@@ -112,7 +112,7 @@ const Node* PageFlusher::PlaceMark(BwTree& tree, PageId id, const Node* head) {
     mark->LinkTo(head);
     DEUT_POINT("bwtree.mark.before_cas");
     if (!DEUT_CAS_FAILS("bwtree.mark.cas") && pages_.Replace(id, head, mark.get())) {
-      tree.CountPublished(sizeof(FlushMark));
+      tree.CountPublished(FlushMark::block_bytes());
       return mark.release();
     }
     head = pages_.Load(id);

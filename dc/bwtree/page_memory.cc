@@ -1,78 +1,107 @@
 #include "dc/bwtree/page_memory.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <new>
+#include <utility>
 
+#include "common/observe/log.h"
 #include "common/runtime/huge_pages.h"
+#include "common/sync/slab_caches.h"
+#include "common/sync/slab_drain.h"
 #include "common/sync/slab_heap.h"
 
 namespace deut::dc {
 namespace {
 
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) || \
+    __has_feature(hwaddress_sanitizer)
 constexpr bool kEnabled = false;
 #else
 constexpr bool kEnabled = true;
 #endif
 
-// Twice the memory of the machine: what is lost in thinly used slabs is addresses, too.
-size_t ReservedBytes() {
+constexpr size_t kLeastReserved = size_t{1} << 30;
+
+// Twice the memory of the machine, because room that is lost in thinly used slabs is addresses, too. At most half the
+// addresses that the process may have: the rest is for the program's heap, threads and files.
+size_t WantedAddresses() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page_bytes = sysconf(_SC_PAGESIZE);
-  constexpr size_t kLeast = size_t{1} << 30;
-  return pages <= 0 || page_bytes <= 0
-             ? kLeast
-             : std::max(kLeast, 2 * static_cast<size_t>(pages) * static_cast<size_t>(page_bytes));
+  size_t wanted =
+      pages <= 0 || page_bytes <= 0 ? kLeastReserved : 2 * static_cast<size_t>(pages) * static_cast<size_t>(page_bytes);
+  wanted = std::max(wanted, kLeastReserved);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    wanted = std::min<size_t>(wanted, limit.rlim_cur / 2);
+  return wanted;
 }
+
+struct Memory {
+  SlabHeap& slabs;
+  SlabCaches caches;
+};
 
 // Null: the system gives no addresses. Never destroyed, because static objects may free nodes while they are
 // destroyed.
-SlabHeap* Heap() {
-  static SlabHeap* const heap = [] {
+Memory* Slabs() {
+  static Memory* const memory = []() -> Memory* {
     SlabHeap::Options options;
-    options.reserved_bytes = ReservedBytes();
-    options.huge_pages = HugePagesWanted();
-    return SlabHeap::Create(options).release();
+    options.slabs.huge_pages = HugePagesWanted();
+    for (size_t bytes = WantedAddresses(); bytes >= kLeastReserved; bytes /= 2) {
+      options.reserved_bytes = bytes;
+      SlabHeap* const heap = SlabHeap::Create(options).release();
+      if (heap != nullptr) return new Memory{*heap, SlabCaches(*heap)};
+    }
+    LogWarning("pages lie in the program's heap: the system gives no addresses for slabs (ulimit -v)");
+    return nullptr;
   }();
-  return heap;
+  return memory;
 }
 
-constinit thread_local SlabHeap::Cache cache = {};
+// The thread's cache; null before its first use, and after its end.
+constinit thread_local SlabCaches::Member* cache = nullptr;
 constinit thread_local bool ended = false;
 
 // Its destructor frees the blocks in the thread's cache when the thread ends. Destructors that run later use no cache.
 struct ThreadExitHook {
   ~ThreadExitHook() {
     ended = true;
-    Heap()->Flush(&cache);
+    SlabCaches::Member* const left = std::exchange(cache, nullptr);
+    if (left != nullptr) Slabs()->caches.Leave(left);
   }
   // The first call constructs this thread-local object.
   void Arm() {}
 };
 thread_local ThreadExitHook thread_exit_hook;
 
-constinit thread_local bool armed = false;
+__attribute__((noinline)) SlabCaches::Member* NewCache(Memory& memory) {
+  if (ended) return nullptr;
+  thread_exit_hook.Arm();
+  return cache = memory.caches.Join();
+}
 
-SlabHeap::Cache* OwnCache() {
-  if (!armed) [[unlikely]] {
-    if (ended) return nullptr;
-    thread_exit_hook.Arm();
-    armed = true;
-  }
-  return ended ? nullptr : &cache;
+SlabCaches::Member* OwnCache(Memory& memory) { return cache != nullptr ? cache : NewCache(memory); }
+
+void ReportShortage() {
+  static std::atomic<bool> reported{false};
+  if (!reported.exchange(true, std::memory_order_relaxed))
+    LogWarning("some pages lie in the program's heap: the system gives no more memory for slabs");
 }
 
 }  // namespace
 
 void* PageMemory::Allocate(size_t bytes) {
   if (kEnabled && bytes <= SlabHeap::max_bytes()) {
-    SlabHeap* const heap = Heap();
-    if (heap != nullptr) [[likely]] {
-      void* const memory = heap->Allocate(bytes, OwnCache());
-      if (memory != nullptr) [[likely]]
-        return memory;
+    Memory* const memory = Slabs();
+    if (memory != nullptr) [[likely]] {
+      void* const block = memory->caches.Allocate(bytes, OwnCache(*memory));
+      if (block != nullptr) [[likely]]
+        return block;
+      ReportShortage();
     }
   }
   return ::operator new(bytes);
@@ -80,30 +109,48 @@ void* PageMemory::Allocate(size_t bytes) {
 
 void PageMemory::Free(void* memory) {
   if (kEnabled) {
-    SlabHeap* const heap = Heap();
-    if (heap != nullptr && heap->Owns(memory)) [[likely]]
-      return heap->Free(memory, OwnCache());
+    Memory* const slabs = Slabs();
+    if (slabs != nullptr && slabs->slabs.Owns(memory)) [[likely]]
+      return slabs->caches.Free(memory, OwnCache(*slabs));
   }
   ::operator delete(memory);
 }
 
+size_t PageMemory::BytesOf(size_t bytes) {
+  return kEnabled && bytes <= SlabHeap::max_bytes() ? SlabHeap::BlockBytes(bytes) : bytes;
+}
+
 PageMemory::Figures PageMemory::figures() {
-  if (!kEnabled || Heap() == nullptr) return {};
-  const SlabHeap::Figures of_heap = Heap()->figures();
+  if (!kEnabled || Slabs() == nullptr) return {};
+  const SlabHeap::Figures of_heap = Slabs()->slabs.figures();
   return {of_heap.slab_bytes, of_heap.used_bytes};
 }
 
-uint64_t PageMemory::FreeBytes() { return !kEnabled || Heap() == nullptr ? 0 : Heap()->ApproximateFreeBytes(); }
+uint64_t PageMemory::FreeBytes() { return !kEnabled || Slabs() == nullptr ? 0 : Slabs()->slabs.ApproximateFreeBytes(); }
 
-uint64_t PageMemory::LostRoomOf(uint64_t bytes) {
-  if (!kEnabled || Heap() == nullptr) return 0;
-  // Blocks are 3 % larger than nodes, on average.
-  const uint64_t rest_of_blocks = bytes / 32;
-  // All nodes lie in these used bytes, except large ones.
-  const uint64_t used = std::max(Heap()->ApproximateUsedBytes(), bytes);
-  const uint64_t lost = Heap()->ApproximateLostBytes();
-  const double share = used == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(used);
-  return std::min(rest_of_blocks + static_cast<uint64_t>(static_cast<double>(lost) * share), bytes / 8);
+uint64_t PageMemory::FreeBytesOf(uint64_t nodes) {
+  const uint64_t free = FreeBytes();
+  if (free == 0) return 0;
+  const uint64_t used = Slabs()->slabs.ApproximateUsedBytes();
+  // Large nodes lie elsewhere, so there may be more bytes of nodes than of blocks.
+  if (nodes >= used) return free;
+  return static_cast<uint64_t>(static_cast<double>(free) * (static_cast<double>(nodes) / static_cast<double>(used)));
+}
+
+void PageMemory::FlushIdleCaches() {
+  if (kEnabled && Slabs() != nullptr) Slabs()->caches.FlushIdle();
+}
+
+void PageMemory::FlushCaches() {
+  if (kEnabled && Slabs() != nullptr) Slabs()->caches.FlushAll();
+}
+
+PageMemory::Drain::Drain(uint64_t bytes)
+    : drain_(kEnabled && Slabs() != nullptr ? std::make_unique<SlabDrain>(Slabs()->slabs, bytes) : nullptr) {}
+PageMemory::Drain::~Drain() = default;
+
+bool PageMemory::IsDraining(const void* memory) {
+  return kEnabled && Slabs() != nullptr && Slabs()->slabs.Owns(memory) && Slabs()->slabs.IsDraining(memory);
 }
 
 }  // namespace deut::dc

@@ -2,8 +2,13 @@
 // (common/sync/slab_heap.h) for the process, as there is one heap for the process, and with a cache for each thread.
 // So nodes lie in whole huge pages, where the program's heap has huge pages (common/runtime/huge_pages.h).
 // Nodes of more than 64 KiB come from the program's heap. So do all nodes when the system gives the slabs no addresses
-// or no memory. In a sanitizer build every node is an allocation of its own, so that a use after free is noticed.
-// Several data components in one process share the slabs; nothing of a component stays behind when it ends.
+// or no memory; the log says so once. In a sanitizer build every node is an allocation of its own, so that a use after
+// free is noticed.
+// Accounting. A component counts the bytes of its nodes as blocks (BytesOf), which is exact. The free bytes of the
+// slabs are exact, too, but belong to the process: each component counts the share that its nodes have of all blocks
+// in use (FreeBytesOf). With one component that is all of it, but for the share of the threads' caches. With several,
+// the shares add up to all of it, and each component lowers its own by evicting or moving its pages.
+// Several data components in one process share the slabs. When they have ended, a spare slab stays.
 // Thread-safety: any thread, also while it ends. Ownership: the caller that allocated memory owns it. Errors: as those
 // of operator new, when the program's heap has no memory either.
 #ifndef DC_BWTREE_PAGE_MEMORY_H_
@@ -11,14 +16,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+
+namespace deut {
+class SlabDrain;
+}
 
 namespace deut::dc {
 
 class PageMemory {
  public:
-  // The memory is aligned to 16 bytes or more.
+  // The memory is aligned to kAlignment bytes or more.
+  static constexpr size_t kAlignment = 16;
   static void* Allocate(size_t bytes);
   static void Free(void* memory);
+  // The bytes that an allocation of `bytes` bytes takes: those of its block.
+  static size_t BytesOf(size_t bytes);
 
   struct Figures {
     uint64_t slab_bytes = 0;  // bytes of slabs, which are resident
@@ -27,14 +40,29 @@ class PageMemory {
   // Of the process, exactly. Zeros in a sanitizer build.
   static Figures figures();
 
-  // Bytes of the slabs that are in no node and no cache, approximately.
+  // Bytes of the slabs that are in no node and no cache. They differ from the exact figure by at most 4 MiB.
   static uint64_t FreeBytes();
-  // Resident bytes that `bytes` bytes of nodes take in addition, for a component's memory budget: the rest of their
-  // blocks, and a share of the room in slabs that new nodes do not fill (SlabHeap::ApproximateLostBytes). At most an
-  // eighth of `bytes`.
-  // Room that evicted pages leave does not count: the pages that are loaded next fill it. If it counted, evicting
-  // would lower the counted bytes only after an eighth of all pages.
-  static uint64_t LostRoomOf(uint64_t bytes);
+  // The share of FreeBytes() that counts for nodes of `nodes` bytes.
+  static uint64_t FreeBytesOf(uint64_t nodes);
+
+  // Frees the nodes that threads keep in their caches: those of threads that have used no node since the last call, or
+  // of all threads that use none at this moment.
+  static void FlushIdleCaches();
+  static void FlushCaches();
+
+  // While it lives, thinly used slabs of `bytes` bytes are being emptied (slab_drain.h).
+  class Drain {
+   public:
+    explicit Drain(uint64_t bytes);
+    ~Drain();
+    Drain(const Drain&) = delete;
+    Drain& operator=(const Drain&) = delete;
+
+   private:
+    const std::unique_ptr<SlabDrain> drain_;
+  };
+  // Tells whether this memory keeps a slab from being emptied.
+  static bool IsDraining(const void* memory);
 };
 
 }  // namespace deut::dc

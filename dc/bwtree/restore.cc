@@ -44,7 +44,7 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
   }
   DEUT_CHECK(pages_.Replace(named.id, PageWord::Storage(load.parts.newest()), PageWord::Memory(load.page.get())));
   if (page.is_leaf()) CountRecords(named.id, page.live_records());
-  CountPublished(load.page.release()->bytes());
+  CountPublished(load.page.release()->block_bytes());
   return Status::Ok();
 }
 

@@ -69,7 +69,7 @@ class BwTree::UnpublishedPage {
   PageId id() const { return id_; }
   const BasePage& page() const { return *page_; }
   // Called once other threads can find the page.
-  void Published() { tree_.CountPublished(page_.release()->bytes()); }
+  void Published() { tree_.CountPublished(page_.release()->block_bytes()); }
 
  private:
   BwTree& tree_;
@@ -109,7 +109,7 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
     CountRecords(id, page->live_records() - right.page().live_records());
   }
   right.Published();
-  CountPublished(delta.release()->bytes());
+  CountPublished(delta.release()->block_bytes());
   splits_.fetch_add(1, std::memory_order_relaxed);
   DEUT_POINT("bwtree.split.before_post");
   // A term below the fence leads to the right page for keys that stayed in the left one.
@@ -140,7 +140,7 @@ Status BwTree::ReplaceAndSplitIfLarge(PageId id, const Node* expected, Owned<Bas
   }
   Retire(expected);
   right.Published();
-  CountPublished(left.release()->bytes());
+  CountPublished(left.release()->block_bytes());
   splits_.fetch_add(1, std::memory_order_relaxed);
   DEUT_POINT("bwtree.forced_split.before_post");
   return PostIndexTerm(static_cast<uint8_t>(page->level + 1), separator, right.id(), PostRetry::kUntilPosted);
@@ -177,7 +177,7 @@ Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) 
   Retire(expected);
   right.Published();
   left.Published();
-  CountPublished(root.release()->bytes());
+  CountPublished(root.release()->block_bytes());
   splits_.fetch_add(1, std::memory_order_relaxed);
   return Status::Ok();
 }
@@ -196,7 +196,7 @@ Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId c
     DEUT_POINT("bwtree.post.before_cas");
     if (!DEUT_CAS_FAILS("bwtree.post.cas") && pages_.Replace(parent.id, parent.head(), term.get())) {
       const IndexTermDelta* const installed = term.release();
-      CountPublished(installed->bytes());
+      CountPublished(installed->block_bytes());
       if (retry == PostRetry::kOnce) helped_splits_.fetch_add(1, std::memory_order_relaxed);
       return NeedsConsolidation(installed) ? Consolidate(parent.id, installed) : Status::Ok();
     }

@@ -99,7 +99,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
         DEUT_POINT("bwtree.update.before_cas");
         if (!DEUT_CAS_FAILS("bwtree.update.cas") && pages_.Replace(page.id, head, delta.get())) {
           const RecordDelta* const installed = delta.release();
-          if (!installed->tenant) CountPublished(installed->allocated_bytes());
+          if (!installed->tenant) CountPublished(installed->block_bytes());
           if (NeedsConsolidation(installed)) DEUT_RETURN_IF_ERROR(Consolidate(page.id, installed));
           return Outcome::kApplied;
         }
@@ -130,8 +130,8 @@ bool BwTree::PutOnStored(const PageView& page, Owned<RecordDelta>* owned) {
   delta->LinkTo(stub.get());
   DEUT_POINT("bwtree.blind.before_cas");
   if (DEUT_CAS_FAILS("bwtree.blind.cas") || !pages_.Replace(page.id, page.word, PageWord::Memory(delta))) return false;
-  CountPublished(stub.release()->bytes());
-  CountPublished(owned->release()->allocated_bytes());
+  CountPublished(stub.release()->block_bytes());
+  CountPublished(owned->release()->block_bytes());
   return true;
 }
 

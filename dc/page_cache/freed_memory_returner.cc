@@ -13,9 +13,9 @@ FreedMemoryReturner::FreedMemoryReturner(Runtime& runtime, const MemoryBudget& b
       return_freed_(std::move(return_freed)) {}
 
 uint64_t FreedMemoryReturner::Unaccounted() const {
-  const uint64_t used = budget_.used();
+  const uint64_t accounted = budget_.accounted();
   const uint64_t resident = resident_bytes_();
-  return resident > used ? resident - used : 0;
+  return resident > accounted ? resident - accounted : 0;
 }
 
 void FreedMemoryReturner::RunIfDue() {

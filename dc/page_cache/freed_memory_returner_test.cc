@@ -78,6 +78,22 @@ TEST_F(FreedMemoryReturnerTest, ASmallBudgetToleratesGrowthUpToTheMinimum) {
   EXPECT_EQ(returned_, 1);
 }
 
+// Room in the slabs of pages is not freed memory of the heap, whether it counts against the budget or not.
+TEST_F(FreedMemoryReturnerTest, RoomOfSlabsChangesNothing) {
+  for (const uint64_t room : {uint64_t{0}, limit_ / 8, limit_ / 3}) {
+    uint64_t other = limit_ / 16 - 1;
+    const MemoryBudget budget([] { return kUsed; }, limit_, [room](uint64_t) { return room; });
+    FreedMemoryReturner returner(runtime_, budget, [&] { return kUsed + other; }, [this] { ++returned_; });
+    returned_ = 0;
+    returner.RunIfDue();
+    EXPECT_EQ(returned_, 0);
+    ++other;
+    runtime_.Pass(FreedMemoryReturner::kInterval);
+    returner.RunIfDue();
+    EXPECT_EQ(returned_, 1) << room;
+  }
+}
+
 TEST_F(FreedMemoryReturnerTest, TheProcessIsMeasuredOnceForEachInterval) {
   EXPECT_FALSE(ReturnsAt(0));
   EXPECT_EQ(measured_, 1);

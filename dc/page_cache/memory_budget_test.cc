@@ -1,7 +1,14 @@
 #include "dc/page_cache/memory_budget.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
+#include "common/runtime/random.h"
+#include "common/sync/slab_drain.h"
+#include "common/sync/slab_heap.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -15,7 +22,8 @@ TEST(MemoryBudgetTest, EachLevelBeginsAboveItsShareOfTheLimit) {
   EXPECT_EQ(budget.apply_limit(), 1500u);
   const auto levels = [&](uint64_t bytes) {
     used = bytes;
-    return (budget.IsOverLowMark() ? 1 : 0) + (budget.IsOverHighMark() ? 1 : 0) + (budget.IsExceededWithout(0) ? 1 : 0);
+    return (budget.used() > budget.low_mark() ? 1 : 0) + (budget.IsOverHighMark() ? 1 : 0) +
+           (budget.IsExceededWithout(0) ? 1 : 0);
   };
   EXPECT_EQ(levels(1300), 0);
   EXPECT_EQ(levels(1301), 1);
@@ -30,6 +38,162 @@ TEST(MemoryBudgetTest, RetiredMemoryDoesNotExceedTheLimit) {
   const MemoryBudget budget([] { return 1700; }, 1600);
   EXPECT_TRUE(budget.IsExceededWithout(99));
   EXPECT_FALSE(budget.IsExceededWithout(100));
+}
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// A component whose accounted bytes and room the test sets. The limit is 1,600 MiB, so 200 MiB of room are tolerated.
+class RoomTest : public ::testing::Test {
+ protected:
+  void Say(uint64_t accounted_mib, uint64_t room_mib) {
+    accounted_ = accounted_mib * kMiB;
+    room_ = room_mib * kMiB;
+  }
+  uint64_t accounted_ = 0;
+  uint64_t room_ = 0;
+  const MemoryBudget budget_{[this] { return accounted_; }, 1600 * kMiB,
+                             [this](uint64_t accounted) {
+                               EXPECT_EQ(accounted, accounted_);
+                               return room_;
+                             }};
+};
+
+TEST_F(RoomTest, RoomCountsBeyondAnEighthOfTheLimit) {
+  Say(1000, 200);
+  EXPECT_EQ(budget_.used(), 1000 * kMiB);
+  EXPECT_EQ(budget_.BytesToDrain(), 0u);
+  Say(1000, 201);
+  EXPECT_EQ(budget_.used(), 1001 * kMiB);
+  EXPECT_EQ(budget_.accounted(), 1000 * kMiB);
+}
+
+// Whatever the shares of pages and room are.
+TEST_F(RoomTest, BelowTheHighMarkPagesAndRoomDoNotExceedTheLimit) {
+  for (uint64_t accounted = 0; accounted <= 1600; accounted += 50) {
+    uint64_t room = 0;
+    for (Say(accounted, room); !budget_.IsOverHighMark() && room < 3000; Say(accounted, room)) ++room;
+    if (room != 0) EXPECT_LE(accounted + room, 1601u) << accounted;
+    for (Say(accounted, room); !budget_.IsExceededWithout(0) && room < 3000; Say(accounted, room)) ++room;
+    if (room != 0) EXPECT_LE(accounted + room, 1801u) << accounted;
+  }
+}
+
+// Evicted pages leave their bytes as room. What lies between the marks is tolerated, so evicting helps.
+TEST_F(RoomTest, EvictingLowersTheUsedBytesAsLongAsRoomDoesNotCount) {
+  Say(1400, 100);
+  EXPECT_EQ(budget_.used(), 1400 * kMiB);
+  Say(1300, 200);
+  EXPECT_EQ(budget_.used(), budget_.low_mark());
+}
+
+TEST_F(RoomTest, DrainingLeadsToTheLowMarkAndLeavesHalfTheToleratedRoom) {
+  Say(1000, 700);  // used: 1,500
+  EXPECT_EQ(budget_.BytesToDrain(), 200 * kMiB);
+  Say(1500, 250);  // used: 1,550. Of 250 MiB of room, 100 must stay
+  EXPECT_EQ(budget_.BytesToDrain(), 150 * kMiB);
+  Say(500, 250);
+  EXPECT_EQ(budget_.BytesToDrain(), 0u) << "the used bytes are below the low mark";
+}
+
+// Retired memory comes free. As room it counts no more than before, so the limit is not exceeded without it.
+TEST_F(RoomTest, ToleratedRoomDoesNotExceedTheLimitBesideRetiredMemory) {
+  Say(1760, 180);  // 160 of them are retired
+  EXPECT_TRUE(budget_.IsExceededWithout(0));
+  EXPECT_FALSE(budget_.IsExceededWithout(160 * kMiB));
+  Say(1761, 180);
+  EXPECT_TRUE(budget_.IsExceededWithout(160 * kMiB));
+}
+
+TEST_F(RoomTest, ASmallBudgetToleratesTheRoomThatCannotBeEmptied) {
+  const MemoryBudget small([] { return kMiB; }, 2 * kMiB,
+                           [](uint64_t) { return MemoryBudget::kLeastToleratedRoom + 1; });
+  EXPECT_EQ(small.used(), kMiB + 1);
+}
+
+TEST_F(RoomTest, WithoutALimitNoRoomCounts) {
+  const MemoryBudget unlimited([] { return kMiB; }, 0, [](uint64_t) { return 1000 * kMiB; });
+  EXPECT_EQ(unlimited.used(), kMiB);
+  EXPECT_EQ(unlimited.BytesToDrain(), 0u);
+}
+
+// A component as the evictor keeps it, with real slabs: memory is full of bases, and then of deltas, which lie in other
+// slabs. Some bases stay to the end.
+class ChangeOfWorkloadTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kLimit = 256 * kMiB;
+  static constexpr size_t kBaseBytes = 23'000;
+  static constexpr size_t kDeltaBytes = 1'100;
+
+  void Add(size_t bytes, std::vector<void*>* nodes) {
+    nodes->push_back(heap_->Allocate(bytes, nullptr));
+    ASSERT_NE(nodes->back(), nullptr);
+    most_ = std::max(most_, heap_->slab_bytes());
+  }
+  void EvictOne(std::vector<void*>* nodes) {
+    std::swap((*nodes)[random_.Below(nodes->size())], nodes->back());
+    heap_->Free(nodes->back(), nullptr);
+    nodes->pop_back();
+  }
+  void Move(size_t bytes, std::vector<void*>* nodes) {
+    for (void*& node : *nodes) {
+      if (!heap_->IsDraining(node)) continue;
+      void* const other = heap_->Allocate(bytes, nullptr);
+      ASSERT_NE(other, nullptr);
+      heap_->Free(std::exchange(node, other), nullptr);
+      moved_ += bytes;
+      most_ = std::max(most_, heap_->slab_bytes());
+    }
+  }
+  // As PageEvictor. At least `kept` bases stay.
+  void Evict(size_t kept) {
+    while (budget_.IsOverHighMark()) {
+      const uint64_t bytes = budget_.BytesToDrain();
+      if (bytes != 0) {
+        const SlabDrain drain(*heap_, bytes);
+        Move(kBaseBytes, &bases_);
+        Move(kDeltaBytes, &deltas_);
+        drained_ += bytes;
+        ASSERT_LT(++drains_, 1000);
+      }
+      while (budget_.accounted() > budget_.low_mark()) EvictOne(bases_.size() > kept ? &bases_ : &deltas_);
+    }
+  }
+
+  static std::unique_ptr<SlabHeap> NewHeap() {
+    SlabHeap::Options options;
+    options.reserved_bytes = 4 * kLimit;
+    return SlabHeap::Create(options);
+  }
+  const std::unique_ptr<SlabHeap> heap_ = NewHeap();
+  const MemoryBudget budget_{[this] { return heap_->ApproximateUsedBytes(); }, kLimit,
+                             [this](uint64_t) { return heap_->ApproximateFreeBytes(); }};
+  Random random_{7};
+  std::vector<void*> bases_, deltas_;
+  uint64_t most_ = 0, moved_ = 0, drained_ = 0;
+  int drains_ = 0;
+};
+
+TEST_F(ChangeOfWorkloadTest, SlabsStayWithinTheLimitAndAnEighth) {
+  for (const size_t share : {2, 20, 1000}) {
+    while (budget_.used() < kLimit / 20 * 17) Add(kBaseBytes, &bases_);
+    const size_t kept = bases_.size() / share;
+    // Twice as many bytes of deltas as the budget has.
+    for (uint64_t bytes = 0; bytes < 2 * kLimit; bytes += kDeltaBytes) {
+      Add(kDeltaBytes, &deltas_);
+      Evict(kept);
+      if (HasFatalFailure()) return;
+    }
+    // And back to bases.
+    for (uint64_t bytes = 0; bytes < 2 * kLimit; bytes += kBaseBytes) {
+      Add(kBaseBytes, &bases_);
+      while (budget_.accounted() > budget_.low_mark() && !deltas_.empty()) EvictOne(&deltas_);
+      Evict(kept);
+      if (HasFatalFailure()) return;
+    }
+    EXPECT_LE(most_, kLimit + budget_.tolerated_room()) << share;
+  }
+  EXPECT_GT(drains_, 0);
+  EXPECT_LE(moved_, drained_) << "at most as many bytes are moved as are got back";
 }
 
 TEST(MemoryBudgetTest, WithoutALimitNothingIsTooMuch) {

@@ -22,7 +22,14 @@ constexpr Duration kCheckInterval = std::chrono::milliseconds(50);
 // Number of pages that the evictor loads itself before it writes and evicts them.
 constexpr size_t kMaxLoadedPerBatch = 16;
 
-// Free room in slabs of pages is no reason to purge the heap: evicting makes it, and the next pages fill it.
+// Idle threads' caches of nodes are flushed at this interval.
+constexpr Duration kFlushInterval = std::chrono::seconds(2);
+// After more drains in a row that have gained nothing, garbage is not what holds the slabs.
+constexpr int kMaxIdleDrains = 3;
+// The old memory of moved pages is at most a sixteenth of the budget, or this.
+constexpr uint64_t kMinMovedBytes = 8 << 20;
+
+// The free room of slabs is not the heap's, so to purge the heap does not lower it.
 uint64_t ResidentBytesInUse() {
   const uint64_t resident = ResidentBytes();
   return resident - std::min(resident, PageMemory::FreeBytes());
@@ -30,20 +37,43 @@ uint64_t ResidentBytesInUse() {
 
 }  // namespace
 
-// Visits the leaves of one parent. Leaves that were not used since the last visit are evicted if they are clean, else
-// handed to the flusher.
-class PageEvictor::Sweep final : public PageVisitor {
+// Moves the pages that lie in slabs that are to be emptied.
+class PageEvictor::MoveVisitor final : public PageVisitor {
  public:
-  Sweep(BwTree& tree, MappingTable& pages, PageFlusher& flusher) : tree_(tree), pages_(pages), flusher_(flusher) {}
+  explicit MoveVisitor(BwTree& tree) : tree_(tree) {}
 
   void Visit(const VisitedPage& page) override {
     const Node* const head = page.word.head();
-    if (head == nullptr || page.parent == kNoPage) return;
+    if (head != nullptr && IsInDrainingSlab(head)) moved_ += tree_.Move(page) ? 1 : 0;
+  }
+
+  uint64_t moved() const { return moved_; }
+
+ private:
+  BwTree& tree_;
+  uint64_t moved_ = 0;
+};
+
+// Visits the leaves of one parent. The leaves that the mode chooses are evicted if they are clean, else handed to the
+// flusher. In mode kDrain this is done only with leaves that cannot be moved.
+class PageEvictor::Sweep final : public PageVisitor {
+ public:
+  Sweep(BwTree& tree, MappingTable& pages, PageFlusher& flusher, Mode mode)
+      : tree_(tree), pages_(pages), flusher_(flusher), mode_(mode) {}
+
+  void Visit(const VisitedPage& page) override {
+    const Node* const head = page.word.head();
+    if (head == nullptr || (mode_ == Mode::kDrain && !IsInDrainingSlab(head))) return;
+    if (mode_ == Mode::kDrain && tree_.Move(page)) {
+      ++moved_;
+      return;
+    }
+    if (page.parent == kNoPage) return;
     if (flusher_.full()) {
       if (!rest_) rest_.emplace(page.high);
       return;
     }
-    if (pages_.TestAndClearUsed(page.id)) return;
+    if (mode_ == Mode::kClock && pages_.TestAndClearUsed(page.id)) return;
     if (IsClean(head)) {
       evicted_ += tree_.Evict(page) ? 1 : 0;
       return;
@@ -57,6 +87,7 @@ class PageEvictor::Sweep final : public PageVisitor {
   }
 
   uint64_t evicted() const { return evicted_; }
+  uint64_t moved() const { return moved_; }
   PageSet TakeAdded() { return std::move(added_); }
   std::vector<std::string> TakeToLoad() { return std::move(to_load_); }
   // The upper bound of the first page for which the batch had no room.
@@ -66,7 +97,9 @@ class PageEvictor::Sweep final : public PageVisitor {
   BwTree& tree_;
   MappingTable& pages_;
   PageFlusher& flusher_;
+  const Mode mode_;
   uint64_t evicted_ = 0;
+  uint64_t moved_ = 0;
   PageSet added_;
   std::vector<std::string> to_load_;
   std::optional<std::string> rest_;
@@ -111,28 +144,28 @@ class PageEvictor::EvictVisitor final : public PageVisitor {
 
 Result<std::unique_ptr<PageEvictor>> PageEvictor::Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                          SegmentStore& store, TreeSource& source, TableList& tables,
-                                                         PageLoader& loader, std::function<uint64_t()> used,
+                                                         PageLoader& loader, std::function<uint64_t()> accounted,
                                                          uint64_t budget, Duration merge_interval,
                                                          std::function<void(const Status&)> on_error) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher, PageFlusher::Create(trees, store, source));
-  std::unique_ptr<PageEvictor> evictor(new PageEvictor(runtime, trees, source, tables, loader, std::move(used), budget,
-                                                       merge_interval, std::move(on_error), std::move(flusher)));
-  loader.SetMemoryGate([evictor = evictor.get()](uint64_t loading, LoadAdmission admission) {
-    return evictor->AdmitsLoad(loading, admission);
-  });
+  std::unique_ptr<PageEvictor> evictor(new PageEvictor(runtime, trees, source, tables, loader, std::move(accounted),
+                                                       budget, merge_interval, std::move(on_error),
+                                                       std::move(flusher)));
+  loader.SetMemoryGate([evictor = evictor.get()](uint64_t loading) { return evictor->AdmitsLoad(loading); });
   evictor->thread_ = runtime.StartThread("dc-evictor", [evictor = evictor.get()] { evictor->Run(); });
   return evictor;
 }
 
 PageEvictor::PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-                         PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
-                         std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher)
+                         PageLoader& loader, std::function<uint64_t()> accounted, uint64_t budget,
+                         Duration merge_interval, std::function<void(const Status&)> on_error,
+                         std::unique_ptr<PageFlusher> flusher)
     : runtime_(runtime),
       trees_(trees),
       source_(source),
       tables_(tables),
       loader_(loader),
-      budget_(std::move(used), budget),
+      budget_(std::move(accounted), budget, PageMemory::FreeBytesOf),
       on_error_(std::move(on_error)),
       flusher_(std::move(flusher)),
       merger_(runtime, trees.domain, source, tables, loader, merge_interval,
@@ -189,12 +222,17 @@ bool PageEvictor::AdmitsLoad(uint64_t loading_bytes, LoadAdmission admission) {
 }
 
 void PageEvictor::Run() {
-  while (!stops()) {
+  MonotonicTime next_flush = runtime_.Now() + kFlushInterval;
+  while (!stop_.load(std::memory_order_relaxed)) {
     // Loaded before the work: a WakeIfOverHighMark during it changes the word, so the waits below return at once.
     const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
     merger_.Run([this] { return !budget_.IsOverHighMark(); });
+    if (runtime_.Now() >= next_flush) {
+      PageMemory::FlushIdleCaches();
+      next_flush = runtime_.Now() + kFlushInterval;
+    }
     if (budget_.unlimited()) {
-      runtime_.Wait(wakes_, wakes, merger_.next());
+      runtime_.Wait(wakes_, wakes, std::min(merger_.next(), next_flush));
       continue;
     }
     returner_.RunIfDue();
@@ -203,9 +241,7 @@ void PageEvictor::Run() {
       runtime_.Wait(wakes_, wakes, std::min(merger_.next(), runtime_.Now() + kCheckInterval));
       continue;
     }
-    // A round starts where the last one ended. The first one may only clear marks, so up to three are run.
-    uint64_t evicted = 0;
-    for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round();
+    const uint64_t freed = FreeSome();
     // Retired memory counts as used until the last guard that may see it ends. A guard never waits for memory, so the
     // memory becomes free however little can be evicted, and threads that wait for it wait for something that comes.
     // Without this, all pages are evicted while a thread inside its guard has no processor, and then each attempt that
@@ -215,37 +251,100 @@ void PageEvictor::Run() {
     const uint64_t pending = trees_.domain.pending_bytes();
     const bool exceeded = budget_.IsExceededWithout(pending);
     const bool comes_free = !exceeded && budget_.IsExceededWithout(0);
-    waiters_.ReportAttempt(/*freed=*/evicted != 0 || comes_free, exceeded);
-    if (evicted != 0) continue;
-    // The report above has woken loads and threads, which wake this thread again if they find no memory. Only the end
-    // of this object shortens the pause.
-    const MonotonicTime pause_end = runtime_.Now() + kPauseWithoutProgress;
-    while (!stops() && runtime_.Now() < pause_end) runtime_.Wait(stop_, 0, pause_end);
-    runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
+    // The same holds for slabs in which garbage is all that is left.
+    const bool slabs_come_free = idle_drains_ != 0 && idle_drains_ <= kMaxIdleDrains;
+    waiters_.ReportAttempt(/*freed=*/freed != 0 || comes_free || slabs_come_free, exceeded);
+    if (freed == 0) runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
   }
   waiters_.Wake();
 }
 
-uint64_t PageEvictor::Round() {
+uint64_t PageEvictor::FreeSome() {
+  const bool room_counts = budget_.BytesToDrain() != 0;
+  const uint64_t drained = DrainSlabs();
+  idle_drains_ = room_counts && drained == 0 ? std::min(idle_drains_, kMaxIdleDrains) + 1 : 0;
+  uint64_t target = budget_.low_mark();
+  if (idle_drains_ > kMaxIdleDrains && !MustStopMoving()) {
+    // The room cannot be got back. With fewer pages the component has a smaller share of it.
+    const uint64_t accounted = budget_.accounted();
+    target = std::min(target, accounted - std::min(accounted, budget_.limit() / 16));
+  }
+  // A round starts where the last one ended. The first one may only clear marks, so up to three are run.
+  uint64_t evicted = 0;
+  for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round(target);
+  return drained + evicted;
+}
+
+bool PageEvictor::MustStopMoving() const {
+  return stop_.load(std::memory_order_relaxed) ||
+         trees_.domain.pending_bytes() > std::max(budget_.limit() / 16, kMinMovedBytes);
+}
+
+uint64_t PageEvictor::DrainSlabs() {
+  const uint64_t bytes = budget_.BytesToDrain();
+  if (bytes == 0) return 0;
+  // A block in a cache would hold its slab back.
+  PageMemory::FlushCaches();
+  const PageMemory::Drain drain(bytes);
+  uint64_t freed = 0;
+  for (const TableId table : tables_.LiveTables()) {
+    if (MustStopMoving()) break;
+    freed += DrainTable(table);
+  }
+  return freed;
+}
+
+uint64_t PageEvictor::DrainTable(TableId table) {
+  const uint64_t moved_before = moves();
+  uint64_t evicted = 0;
+  BwTree::Walk leaves;
+  while (!leaves.complete && !MustStopMoving()) {
+    returner_.RunIfDue();
+    const uint64_t freed_before = evicted + moves();
+    evicted += Step(table, Mode::kDrain, &leaves);
+    if (evicted + moves() == freed_before) continue;
+    trees_.domain.Collect();
+    waiters_.Wake();
+  }
+  evictions_.fetch_add(evicted, std::memory_order_relaxed);
+  BwTree::Walk inner;
+  for (uint8_t level = 1; !MustStopMoving();) {
+    {
+      const ReclamationDomain::Guard guard(trees_.domain);
+      BwTree* const tree = source_.FindTree(table);
+      if (tree == nullptr || level > tree->root_level()) break;
+      MoveVisitor visitor(*tree);
+      tree->VisitPages(level, &inner, &visitor);
+      moves_.fetch_add(visitor.moved(), std::memory_order_relaxed);
+    }
+    trees_.domain.Collect();
+    if (!inner.complete) continue;
+    inner = BwTree::Walk();
+    ++level;
+  }
+  return evicted + moves() - moved_before;
+}
+
+uint64_t PageEvictor::Round(uint64_t target) {
   uint64_t evicted = 0;
   rounds_.fetch_add(1, std::memory_order_relaxed);
   const std::vector<TableId> tables = tables_.LiveTables();
   for (const TableId table : tables) {
-    evicted += SweepTable(table);
-    if (ShouldStop()) break;
+    evicted += SweepTable(table, target);
+    if (ShouldStop(target)) break;
   }
   if (hands_.size() > 2 * tables.size()) hands_.clear();  // most are of dropped tables
   trees_.domain.Collect();
   return evicted;
 }
 
-uint64_t PageEvictor::SweepTable(TableId table) {
+uint64_t PageEvictor::SweepTable(TableId table, uint64_t target) {
   uint64_t evicted = 0;
   BwTree::Walk& hand = hands_[table];
   if (hand.complete) hand = BwTree::Walk();
-  while (!hand.complete && !ShouldStop()) {
+  while (!hand.complete && !ShouldStop(target)) {
     returner_.RunIfDue();
-    const uint64_t now = Step(table, &hand);
+    const uint64_t now = Step(table, Mode::kClock, &hand);
     evicted += now;
     evictions_.fetch_add(now, std::memory_order_relaxed);
     if (now != 0) {
@@ -256,7 +355,7 @@ uint64_t PageEvictor::SweepTable(TableId table) {
   return evicted;
 }
 
-uint64_t PageEvictor::Step(TableId table, BwTree::Walk* walk) {
+uint64_t PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* walk) {
   DEUT_CHECK(flusher_->empty());  // each batch was written or given up, so no page stays claimed
   uint64_t evicted = 0;
   BwTree::Walk next = *walk;
@@ -269,9 +368,10 @@ uint64_t PageEvictor::Step(TableId table, BwTree::Walk* walk) {
       walk->complete = true;
       return 0;
     }
-    Sweep sweep(*tree, trees_.pages, *flusher_);
+    Sweep sweep(*tree, trees_.pages, *flusher_, mode);
     tree->VisitPages(/*level=*/0, &next, &sweep);
     evicted = sweep.evicted();
+    moves_.fetch_add(sweep.moved(), std::memory_order_relaxed);
     if (sweep.rest()) next = BwTree::Walk{*sweep.rest(), /*complete=*/false};
     written = sweep.TakeAdded();
     to_load = sweep.TakeToLoad();

@@ -4,6 +4,15 @@
 // Its thread walks over the leaves as a clock with a second chance. A page that was used since the last visit loses
 // its mark. Otherwise the page is evicted if it is clean; if it is dirty, it is written and then evicted.
 // Inner pages, and the root of every table, stay: some thousandths of the data.
+// Slabs. To evict pages leaves room in the slabs in which they lay, and the next pages fill it. After a change of the
+//   workload the next pages may have other sizes, and do not. When this room counts (memory_budget.h), the thread
+//   empties the thinnest slabs, as many as bring the used bytes to the low mark. It walks over all pages of the
+//   component once, and moves those of which a node lies in these slabs, inner pages and roots included
+//   (BwTree::Move). An update whose page is on storage cannot be moved, so such a page is written and evicted. So each
+//   page is copied at most once for a sixteenth of the budget that is got back. Bases alone take fewer bytes than that.
+//   Nothing may be gained, because other nodes hold the slabs. If it is garbage, it comes free soon. If that is not so
+//   after a few attempts, pages of other components hold them. Then a sixteenth of the budget is evicted at each
+//   attempt.
 // Memory levels (memory_budget.h). The thread begins to work above the high mark, and goes on down to the low mark.
 //   Above the budget, besides, threads that bring in data wait (WaitForMemory), if they may block. Loads that no thread
 //   waits for wait in the loader, which asks AdmitsLoad. A thread that commits, or that answers from memory, never
@@ -44,11 +53,11 @@ namespace deut::dc {
 
 class PageEvictor {
  public:
-  // `used`, `budget`: see MemoryBudget; without a limit nothing is evicted. `merge_interval`: see PageMerger.
+  // `accounted`, `budget`: see MemoryBudget; without a limit nothing is evicted. `merge_interval`: see PageMerger.
   // `on_error`: called on the evictor's thread with the reason why pages cannot be written.
   static Result<std::unique_ptr<PageEvictor>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                      SegmentStore& store, TreeSource& source, TableList& tables,
-                                                     PageLoader& loader, std::function<uint64_t()> used,
+                                                     PageLoader& loader, std::function<uint64_t()> accounted,
                                                      uint64_t budget, Duration merge_interval,
                                                      std::function<void(const Status&)> on_error);
   ~PageEvictor();
@@ -72,32 +81,49 @@ class PageEvictor {
   // True if nothing more can be evicted, and the budget is exceeded.
   bool exhausted() const { return waiters_.exhausted(); }
 
+  // The bytes that count against the budget.
+  uint64_t used_bytes() const { return budget_.used(); }
+
   uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }
+  // Pages that got new memory, so that their slabs could be emptied.
+  uint64_t moves() const { return moves_.load(std::memory_order_relaxed); }
   uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }
 
  private:
   class Sweep;
+  class MoveVisitor;
   class FlushVisitor;
   class EvictVisitor;
   using PageSet = absl::flat_hash_set<PageId>;
 
   PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-              PageLoader& loader, std::function<uint64_t()> used, uint64_t budget, Duration merge_interval,
+              PageLoader& loader, std::function<uint64_t()> accounted, uint64_t budget, Duration merge_interval,
               std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
+  // Which pages a walk treats: those that were not used since the last visit, or those in slabs that are to be emptied.
+  enum class Mode : uint8_t { kClock, kDrain };
+
   void Run();
-  // A round over all tables, or until memory is below the low mark. Returns the number of evicted pages.
-  uint64_t Round();
-  uint64_t SweepTable(TableId table);
+  // Returns the number of pages that were evicted or moved.
+  uint64_t FreeSome();
+  // Empties slabs if their room counts. Returns the number of pages that were evicted or moved.
+  uint64_t DrainSlabs();
+  uint64_t DrainTable(TableId table);
+  // A round over all tables, or until the accounted bytes are at most `target`. Returns the number of evicted pages.
+  uint64_t Round(uint64_t target);
+  uint64_t SweepTable(TableId table, uint64_t target);
   // Visits the leaves of one parent, below the walk's bound. Returns the number of evicted pages.
-  uint64_t Step(TableId table, BwTree::Walk* walk);
+  uint64_t Step(TableId table, Mode mode, BwTree::Walk* walk);
   uint64_t EvictWritten(TableId table, BwTree::Walk walk, const PageSet& written);
   // Loads the pages with these upper bounds and hands them to the flusher. They are update chains of pages that are
   // not in memory, too long to be written as one more part. At most kMaxLoadedPerBatch are loaded before they are
   // written and evicted: the evictor must not fill the memory that it frees. Returns the pages that were handed over.
   PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> upper_bounds);
-  bool stops() const { return stop_.load(std::memory_order_relaxed) != 0; }
-  bool ShouldStop() const { return stops() || !budget_.IsOverLowMark(); }
+  bool ShouldStop(uint64_t target) const {
+    return stop_.load(std::memory_order_relaxed) || budget_.accounted() <= target;
+  }
+  // Moved pages take twice their memory until no guard sees the old one.
+  bool MustStopMoving() const;
 
   Runtime& runtime_;
   const BwTreeEnvironment trees_;
@@ -113,10 +139,12 @@ class PageEvictor {
   FreedMemoryReturner returner_;
   absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended in each table
   bool failing_ = false;
+  int idle_drains_ = 0;  // the last drains that have gained nothing
 
   std::atomic<uint32_t> wakes_{0};  // changes wake the thread
   MemoryWaiters waiters_;
   std::atomic<uint64_t> evictions_{0};
+  std::atomic<uint64_t> moves_{0};
   std::atomic<uint64_t> rounds_{0};
   std::unique_ptr<Thread> thread_;  // the last member: it uses the others
 };

@@ -84,7 +84,7 @@ Status RecordStore::Start(const Location& location) {
   DEUT_CHECK(stable() == found_.stable);  // a TC that knew the incarnation before relies on it
   DEUT_ASSIGN_OR_RETURN(
       evictor_, PageEvictor::Create(
-                    runtime_, environment, segments, tables, tables, *loader_, [this] { return memory_bytes(); },
+                    runtime_, environment, segments, tables, tables, *loader_, [this] { return accounted_bytes(); },
                     options_.memory_bytes, options_.merge_interval, report));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, trees_.pages(), trees_.domain(), segments,
                                               options_.store.segment_bytes, options_.cleaner, report);
@@ -164,6 +164,7 @@ void RecordStore::AppendCounters(std::vector<CounterValue>* counters) {
   add("pages_damaged", damaged_.count());
   add("pages_loaded", loader_->loads());
   add("pages_swapped_out", evictor_->evictions());
+  add("pages_moved", evictor_->moves());
   add("checkpoints", checkpointer_->taken());
   const CleanerStatistics cleaner = cleaner_->statistics();
   add("segments_cleaned", cleaner.segments);

@@ -23,6 +23,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_memory.h"
 #include "dc/checkpoint/checkpointer.h"
 #include "dc/checkpoint/recovery.h"
 #include "dc/cleaner/segment_cleaner.h"
@@ -111,9 +112,10 @@ class RecordStore {
   // --- Memory.
   // Returns true if the memory exceeds its budget, and no more pages can be evicted.
   bool memory_exhausted() const { return evictor_->exhausted(); }
-  // The bytes that count against the budget: pages, retired memory that is not freed yet, and tables that grow with
-  // the number of pages and segments. Buffers do not count, because they do not grow.
-  uint64_t memory_bytes() { return trees_.memory_bytes() + checkpointer_->capture_bytes(); }
+  // The bytes that count against the budget: pages, retired memory that is not freed yet, tables that grow with the
+  // number of pages and segments, and more than tolerable room in the slabs of pages (page_cache/memory_budget.h).
+  // Buffers do not count, because they do not grow.
+  uint64_t memory_bytes() { return evictor_->used_bytes(); }
 
   // The counters' names are explained in dc/README.md.
   void AppendCounters(std::vector<CounterValue>* counters);
@@ -122,9 +124,15 @@ class RecordStore {
   RecordStore(Runtime& runtime, const RecordStoreOptions& options, RecoveredPages recovered);
 
   Status Start(const Location& location);
+  // Those of memory_bytes() that this object counts itself.
+  uint64_t accounted_bytes() { return trees_.memory_bytes() + checkpointer_->capture_bytes(); }
   // Calls on_failure, unless the status is OK, a lack of space, or a page that cannot be read.
   void ReportIfFatal(const Status& status);
 
+  // Declared before all that has pages: when they are freed, no slab stays for the sake of cached nodes.
+  struct LastCacheFlush {
+    ~LastCacheFlush() { PageMemory::FlushCaches(); }
+  };
   // Figures of the recovery in Open.
   struct RecoveryFigures {
     uint64_t checkpoint = 0;
@@ -138,6 +146,7 @@ class RecordStore {
   std::atomic<bool> failed_{false};
   const RecoveredCheckpoints found_;
   RecoveryFigures recovery_;
+  LastCacheFlush last_cache_flush_;
   TableTrees trees_;
   DamagedPages damaged_;
   // Each of these uses those before it. The checkpointer also waits for the evictor, and the loader asks it for memory.

@@ -5,7 +5,6 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
-#include "dc/bwtree/page_memory.h"
 
 namespace deut::dc {
 namespace {
@@ -93,8 +92,7 @@ uint64_t TableTrees::TreeBytes() {
 }
 
 uint64_t TableTrees::memory_bytes() {
-  const uint64_t nodes = domain_.pending_bytes() + TreeBytes() + reaper_.bytes();  // most retired memory is nodes, too
-  return nodes + PageMemory::LostRoomOf(nodes) + pages_->memory_bytes() + segments_->table_bytes();
+  return domain_.pending_bytes() + TreeBytes() + reaper_.bytes() + pages_->memory_bytes() + segments_->table_bytes();
 }
 
 }  // namespace deut::dc

@@ -59,7 +59,7 @@ class TableTrees {
   // Bytes of the live trees. If there are many, the figure is up to one millisecond old.
   uint64_t TreeBytes();
   // Bytes of all that grows with the number of records, pages, segments and tables: also retired memory, dropped
-  // tables, the room that pages lose in slabs (page_memory.h), the mapping table and the table of segments.
+  // tables, the mapping table and the table of segments.
   uint64_t memory_bytes();
 
  private:
