@@ -73,7 +73,8 @@ class File {
 
 // One asynchronous transfer. The submitter fills the first part. The queue fills `status` and `transferred`: all of
 // `bytes`, or an error, or less for a read that met the end of the file. A sync covers the writes reaped before it
-// was submitted.
+// was submitted. From an accepted Submit until it is reaped, the request is the queue's: the submitter neither changes
+// nor reads it. A queue may put another file into it meanwhile.
 struct IoRequest {
   enum class Kind : uint8_t { kRead, kWrite, kSync };
   Kind kind = Kind::kRead;

@@ -378,8 +378,10 @@ TEST_P(StorageConformanceTest, ARequestSubmittedForLaterCompletesWithoutAnotherS
     ASSERT_TRUE(queue->SubmitLater(&requests[i]).ok());
     EXPECT_EQ(queue->in_flight(), size_t(i) + 1);
   }
-  IoRequest one_more = requests[0];
+  // Not a copy of a request in flight, whose fields are the queue's.
+  IoRequest one_more{.kind = IoRequest::Kind::kWrite, .file = file.get(), .offset = 4, .data = bytes, .bytes = 1};
   EXPECT_EQ(queue->SubmitLater(&one_more), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(one_more.file, file.get());
   EXPECT_EQ(ReapAll(*queue).size(), 4u);
   for (const IoRequest& request : requests) EXPECT_TRUE(request.status.ok()) << request.status.ToString();
   EXPECT_EQ(Get("f"), "abcd");
