@@ -39,6 +39,35 @@ void FreeChain(void* head) {
   }
 }
 
+namespace {
+
+size_t BlockBytes(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::kPut:
+    case NodeKind::kTombstone:
+      return static_cast<const RecordDelta&>(node).block_bytes();
+    case NodeKind::kSplit:
+      return static_cast<const SplitDelta&>(node).block_bytes();
+    case NodeKind::kIndexTerm:
+      return static_cast<const IndexTermDelta&>(node).block_bytes();
+    case NodeKind::kRemove:
+      return RemoveDelta::block_bytes();
+    case NodeKind::kFlushMark:
+      return FlushMark::block_bytes();
+    case NodeKind::kBase:
+      return static_cast<const BasePage&>(node).block_bytes();
+  }
+  FailStop("a node of an unknown kind");
+}
+
+}  // namespace
+
+size_t ChainBytes(const Node* head) {
+  size_t bytes = 0;
+  for (const Node* node = head; node != nullptr; node = node->next) bytes += BlockBytes(*node);
+  return bytes;
+}
+
 bool IsInDrainingSlab(const Node* head) {
   for (const Node* node = head; node != nullptr; node = node->next) {
     if (PageMemory::IsDraining(node)) return true;
@@ -98,7 +127,7 @@ Owned<SplitDelta> SplitDelta::New(const Node* head, std::string_view separator, 
   std::memcpy(data, separator.data(), separator.size());
   delta->kind = NodeKind::kSplit;
   delta->own_fence = Fence{data, static_cast<uint32_t>(separator.size()), right};
-  delta->Delta::LinkTo(head, delta->block_bytes(), kSplitLength);
+  delta->Delta::LinkTo(head, delta->bytes(), kSplitLength);
   delta->fence = &delta->own_fence;
   delta->high_key_prefix = KeyPrefix64(separator);
   return delta;
@@ -117,7 +146,7 @@ Owned<IndexTermDelta> IndexTermDelta::New(std::string_view separator, PageId chi
 Owned<RemoveDelta> RemoveDelta::New(const Node* head) {
   Owned<RemoveDelta> removed(new (PageMemory::Allocate(sizeof(RemoveDelta))) RemoveDelta);
   removed->kind = NodeKind::kRemove;
-  removed->Delta::LinkTo(head, block_bytes(), 0);
+  removed->Delta::LinkTo(head, sizeof(RemoveDelta), 0);
   return removed;
 }
 

@@ -92,7 +92,7 @@ struct Node {
   const Fence* fence = nullptr;           // lies in a node of this chain
   uint64_t high_key_prefix = UINT64_MAX;  // KeyPrefix64 of the fence's key; all ones if there is none
   uint32_t base_bytes = 0;                // bytes of the base
-  uint32_t delta_bytes = 0;               // bytes of the blocks of this node and the deltas below it
+  uint32_t delta_bytes = 0;               // bytes of this node and the deltas below it, with the room behind them
   uint16_t chain_length = 0;              // number of deltas, this one included; a split delta counts kSplitLength
   NodeKind kind = NodeKind::kBase;
   uint8_t level = 0;       // 0 = leaf
@@ -110,8 +110,8 @@ struct Delta : Node {
   static constexpr uint16_t kJumpLength = 4;
 
  protected:
-  // Puts a delta whose block has `block_bytes` bytes, and that counts `length`, on top of `head`.
-  void LinkTo(const Node* head, size_t block_bytes, uint16_t length) {
+  // Puts a delta of `bytes` bytes that counts `length` on top of `head`.
+  void LinkTo(const Node* head, size_t bytes, uint16_t length) {
     DEUT_DCHECK(head->kind != NodeKind::kRemove);  // N5
     next = head;
     const bool to_head = head->kind == NodeKind::kBase || head->chain_length % kJumpLength == 0;
@@ -120,7 +120,7 @@ struct Delta : Node {
     fence = head->fence;
     high_key_prefix = head->high_key_prefix;
     base_bytes = head->base_bytes;
-    delta_bytes = head->delta_bytes + static_cast<uint32_t>(block_bytes);
+    delta_bytes = head->delta_bytes + static_cast<uint32_t>(bytes);
     chain_length = static_cast<uint16_t>(std::min<uint32_t>(uint32_t{head->chain_length} + length, UINT16_MAX));
     level = head->level;
   }
@@ -136,8 +136,9 @@ using Owned = std::unique_ptr<T, NodeDeleter>;
 
 // Frees a chain that no thread can see any more. Fits ReclamationDomain::Retire.
 void FreeChain(void* head);
-// The number of bytes that FreeChain frees: those of the blocks of all nodes.
-inline size_t ChainBytes(const Node* head) { return size_t{head->delta_bytes} + PageMemory::BytesOf(head->base_bytes); }
+// The number of bytes that FreeChain frees: those of the blocks of all nodes. Visits all of them. The bytes that decide
+// whether a page is consolidated or merged do not depend on the sizes of blocks: `delta_bytes` and `base_bytes`.
+size_t ChainBytes(const Node* head);
 // Tells whether a node of the chain keeps a slab from being emptied.
 bool IsInDrainingSlab(const Node* head);
 
@@ -171,7 +172,7 @@ struct RecordDelta : Delta {
   static Owned<RecordDelta> NewOn(const Node* head, NodeKind kind, std::string_view key, std::string_view value,
                                   Version version, size_t more);
   // May be called again with another head while the delta is owned, if the delta may be put on that head.
-  void LinkTo(const Node* head) { Delta::LinkTo(head, block_bytes(), 1); }
+  void LinkTo(const Node* head) { Delta::LinkTo(head, allocated_bytes(), 1); }
 
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
   std::string_view key() const { return {data(), key_bytes}; }
@@ -180,7 +181,9 @@ struct RecordDelta : Delta {
   bool tombstone() const { return kind == NodeKind::kTombstone; }
   // Bytes of the delta without the room behind it.
   size_t bytes() const { return BytesFor(size_t{key_bytes} + value_bytes); }
-  // Bytes of the delta's block; 0 for a tenant, whose bytes count as its host's.
+  // Bytes of the delta with the room behind it; 0 for a tenant, whose bytes count as its host's.
+  size_t allocated_bytes() const { return tenant ? 0 : bytes() + room; }
+  // Bytes of the delta's block; 0 for a tenant.
   size_t block_bytes() const { return tenant ? 0 : PageMemory::BytesOf(bytes() + room); }
 
   static constexpr size_t BytesFor(size_t data_bytes) {
@@ -208,7 +211,8 @@ struct SplitDelta : Delta {
 
   // Linked to `head`.
   static Owned<SplitDelta> New(const Node* head, std::string_view separator, PageId right);
-  size_t block_bytes() const { return PageMemory::BytesOf(sizeof(SplitDelta) + own_fence.high_bytes); }
+  size_t bytes() const { return sizeof(SplitDelta) + own_fence.high_bytes; }
+  size_t block_bytes() const { return PageMemory::BytesOf(bytes()); }
 };
 
 // Second step of a split: keys from `separator` up to the next separator of the page belong to `child`.
@@ -216,10 +220,11 @@ struct IndexTermDelta : Delta {
   PageId child;
 
   static Owned<IndexTermDelta> New(std::string_view separator, PageId child);
-  void LinkTo(const Node* head) { Delta::LinkTo(head, block_bytes(), 1); }
+  void LinkTo(const Node* head) { Delta::LinkTo(head, bytes(), 1); }
 
   std::string_view separator() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
-  size_t block_bytes() const { return PageMemory::BytesOf(sizeof(IndexTermDelta) + key_bytes); }
+  size_t bytes() const { return sizeof(IndexTermDelta) + key_bytes; }
+  size_t block_bytes() const { return PageMemory::BytesOf(bytes()); }
 };
 
 // Head of a page that is being merged into its left neighbour. Once the page has no index term any more, its records
@@ -241,7 +246,7 @@ struct FlushMark : Delta {
   StoredState state;
 
   static Owned<FlushMark> New(uint64_t serial);
-  void LinkTo(const Node* head) { Delta::LinkTo(head, block_bytes(), 0); }
+  void LinkTo(const Node* head) { Delta::LinkTo(head, sizeof(FlushMark), 0); }
   static size_t block_bytes() { return PageMemory::BytesOf(sizeof(FlushMark)); }
 };
 

@@ -82,12 +82,28 @@ TEST(NodeTest, TenantsTakeTheRoomThatTheirHostWasAllocatedWith) {
   ASSERT_TRUE(first->tenant && second->tenant);
   EXPECT_EQ(first->room, host->bytes());
   EXPECT_EQ(second->room, 0u);
-  EXPECT_EQ(host->block_bytes(), PageMemory::BytesOf(3 * host->bytes()));
-  EXPECT_EQ(second->delta_bytes, host->block_bytes());
+  EXPECT_EQ(host->allocated_bytes(), 3 * host->bytes());
+  EXPECT_EQ(second->delta_bytes, host->allocated_bytes());
   EXPECT_EQ(second->chain_length, 3);
   const Owned<RecordDelta> third = NewOn(second.get(), "3rd.", "third");
   EXPECT_FALSE(third->tenant);
-  EXPECT_EQ(third->delta_bytes, host->block_bytes() + third->block_bytes());
+  EXPECT_EQ(third->delta_bytes, host->allocated_bytes() + third->bytes());
+}
+
+TEST(NodeTest, BytesOfAChainAreThoseOfTheBlocksOfAllNodes) {
+  const Owned<BasePage> base = BasePage::Build(/*level=*/0, {}, Timestamp(), {});
+  const Owned<RecordDelta> host = NewOn(base.get(), "host", "value", /*more=*/1);
+  const Owned<RecordDelta> tenant = NewOn(host.get(), "1st.", "first");
+  const Owned<FlushMark> mark = FlushMark::New(1);
+  mark->LinkTo(tenant.get());
+  const Owned<RemoveDelta> removed = RemoveDelta::New(mark.get());
+  EXPECT_EQ(ChainBytes(removed.get()), base->block_bytes() + PageMemory::BytesOf(2 * host->bytes()) +
+                                           FlushMark::block_bytes() + RemoveDelta::block_bytes());
+  const Owned<BasePage> inner = BasePage::Build(/*level=*/1, {}, Timestamp(), {});
+  const Owned<IndexTermDelta> term = IndexTermDelta::New("separator", PageId(5));
+  term->LinkTo(inner.get());
+  const Owned<SplitDelta> split = SplitDelta::New(term.get(), "m", PageId(6));
+  EXPECT_EQ(ChainBytes(split.get()), inner->block_bytes() + term->block_bytes() + split->block_bytes());
 }
 
 TEST(NodeTest, ADeltaThatDoesNotFitIntoTheRoomHasItsOwnAllocation) {

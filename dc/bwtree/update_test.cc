@@ -74,6 +74,22 @@ TEST_F(UpdateTest, DeltasOfAPageLieInTheRoomOfEarlierOnes) {
   ExpectAllThere({"a", "b"});
 }
 
+// Four deltas of 248 bytes lie in two blocks of 512.
+TEST(UpdatesOfSmallPagesTest, AChainIsConsolidatedByTheBytesOfItsDeltasNotOfTheirBlocks) {
+  BwTreeOptions options = OnePage();
+  options.leaf_page_bytes = 1024;
+  options.leaf_chain_length = 4;
+  TestTree t(options);
+  const std::string value(247 - sizeof(RecordDelta) - KeyOf(0).size(), 'v');
+  ASSERT_EQ(RecordDelta::BytesFor(KeyOf(0).size() + value.size()), 248u);
+  for (uint64_t i = 0; i < 4; ++i) {
+    const ReclamationDomain::Guard guard(t.domain);
+    EXPECT_EQ(t.table->Load(t.tree->root())->chain_length, i);
+    t.Put(KeyOf(i), value, V(i + 1));
+  }
+  EXPECT_EQ(t.tree->statistics().consolidations, 1u);
+}
+
 TEST_F(UpdateTest, ALoserKeepsItsRoomInTheSameChain) {
   Put("a");
   BeforeNextCas([this] {
