@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "common/base/concat.h"
 #include "common/io/faulty_disk.h"
@@ -106,7 +107,8 @@ TEST_P(FullDiskTest, DeletesGiveSpaceBack) {
 // Records are overwritten on a disk that just holds them: new parts have room only where others have died.
 TEST_P(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
   FaultyDisk disk(RealRuntime(), 2);
-  World world(Options(8, GetParam()), &disk);
+  const RecordStoreOptions options = Options(8, GetParam());
+  World world(options, &disk);
   Random random(2);
   ASSERT_TRUE(world.TryRestart().ok());
   world.Create();
@@ -114,11 +116,18 @@ TEST_P(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
   world.TryFlush();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(world.Checkpoint().ok());
   disk.SetFreeBytes(5 << 18);
+  uint64_t splits_before = world.Counter("splits");
   int most = 0;
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 1500; ++i) world.Put(KeyOf(random.Below(10000)), Concat(round, std::string(130, 'b')));
     world.LowWater();
     world.TryFlush();
+    // Nothing asks here whether there is room (X7), so the updates must keep to what the reserve is made for: the splits
+    // between two checkpoints need at most half of it.
+    const uint64_t all_splits = world.Counter("splits");
+    const uint64_t splits = all_splits - std::exchange(splits_before, all_splits);
+    ASSERT_LE(splits * (options.tree.leaf_page_bytes + options.tree.inner_page_bytes), options.store.reserve_bytes / 2)
+        << splits << " splits in round " << round << " are another test";
     const int tries = TriesToCheckpoint(&world);
     ASSERT_GT(tries, 0) << "round " << round;
     most = std::max(most, tries);
