@@ -85,6 +85,13 @@ constexpr uint32_t CacheLimit(size_t size_class) {
                               SlabHeap::Cache::kMaxBlocks);
 }
 
+// One block more than the limit of its class is there while Free flushes the class.
+constexpr size_t MaxCachedBytes() {
+  size_t bytes = 0;
+  for (size_t c = 0; c < kClasses.cached; ++c) bytes += (CacheLimit(c) + size_t{1}) * kClasses.of[c].block_bytes;
+  return bytes;
+}
+
 // The link of a free block, in its first word. Copied as bytes, because the owner's objects lay there, or will.
 void* NextOf(const void* block) {
   void* next = nullptr;
@@ -114,6 +121,10 @@ SlabHeap::SlabHeap(const Options& options, std::unique_ptr<SlabTables> tables)
     : tables_(std::move(tables)), pool_(options.slabs, *tables_) {}
 
 size_t SlabHeap::max_bytes() { return kClasses.greatest(); }
+size_t SlabHeap::max_cached_bytes() {
+  constexpr size_t kBytes = MaxCachedBytes();
+  return kBytes;
+}
 size_t SlabHeap::BlockBytes(size_t bytes) { return kClasses.of[ClassOf(bytes)].block_bytes; }
 
 // A span is aligned to its size within its slab.
@@ -158,8 +169,8 @@ void SlabHeap::Free(void* block, Cache* cache) {
     ClassState& state = classes_[size_class];
     const MutexLock lock(state.mutex);
     leaving = PutBlock(block, size_class, state);
-    CountUsed(-int64_t{kClasses.of[size_class].block_bytes}, state);
   }
+  used_bytes_.fetch_sub(kClasses.of[size_class].block_bytes, std::memory_order_relaxed);
   if (leaving != nullptr) pool_.ReturnMemory(leaving);
 }
 
@@ -183,14 +194,16 @@ __attribute__((noinline)) void* SlabHeap::Refill(size_t size_class, Cache* cache
 size_t SlabHeap::TakeBlocks(size_t size_class, std::span<void*> blocks) {
   ClassState& state = classes_[size_class];
   for (bool grown = true;; grown = pool_.Grow()) {
-    const MutexLock lock(state.mutex);
     size_t count = 0;
-    while (count < blocks.size()) {
-      blocks[count] = TakeBlock(size_class, /*any=*/!grown, state);
-      if (blocks[count] == nullptr) break;
-      ++count;
+    {
+      const MutexLock lock(state.mutex);
+      while (count < blocks.size()) {
+        blocks[count] = TakeBlock(size_class, /*any=*/!grown, state);
+        if (blocks[count] == nullptr) break;
+        ++count;
+      }
     }
-    if (count != 0) CountUsed(static_cast<int64_t>(count) * kClasses.of[size_class].block_bytes, state);
+    if (count != 0) used_bytes_.fetch_add(count * kClasses.of[size_class].block_bytes, std::memory_order_relaxed);
     if (count != 0 || !grown) return count;
   }
 }
@@ -211,27 +224,18 @@ __attribute__((noinline)) void SlabHeap::FlushAllBut(uint32_t kept, size_t size_
   list.count = kept;
   while (block != nullptr) {
     Slab* leaving = nullptr;
+    uint64_t blocks = 0;
     {
       ClassState& state = classes_[size_class];
       const MutexLock lock(state.mutex);
-      int64_t blocks = 0;
       for (; block != nullptr && leaving == nullptr; ++blocks) {
         void* const next = NextOf(block);
         leaving = PutBlock(std::exchange(block, next), size_class, state);
       }
-      CountUsed(-blocks * kClasses.of[size_class].block_bytes, state);
     }
+    used_bytes_.fetch_sub(blocks * kClasses.of[size_class].block_bytes, std::memory_order_relaxed);
     if (leaving != nullptr) pool_.ReturnMemory(leaving);
   }
-}
-
-void SlabHeap::CountUsed(int64_t bytes, ClassState& state) {
-  const int64_t used = state.used_bytes.load(std::memory_order_relaxed) + bytes;
-  state.used_bytes.store(used, std::memory_order_relaxed);
-  const int64_t uncounted = used - state.counted_bytes;
-  if (uncounted < kCountedStep && uncounted > -kCountedStep) return;
-  state.counted_bytes = used;
-  used_bytes_.fetch_add(uncounted, std::memory_order_relaxed);
 }
 
 // Without the comparison of slabs, spans drain, but slabs do not. Among slabs with as many spans, the first one is
@@ -386,22 +390,16 @@ std::vector<uint32_t> SlabHeap::ThinnestSlabs(size_t count) const {
 
 SlabHeap::Figures SlabHeap::figures() const {
   Figures figures;
-  int64_t used = 0;
-  for (size_t c = 0; c < kClasses.count; ++c) used += classes_[c].used_bytes.load(std::memory_order_relaxed);
-  figures.used_bytes = static_cast<uint64_t>(std::max<int64_t>(used, 0));
+  figures.used_bytes = used_bytes();
   figures.slab_bytes = pool_.slab_bytes();
   figures.spare_bytes = pool_.spare_bytes();
   figures.slabs_returned = pool_.returned();
   return figures;
 }
 
-uint64_t SlabHeap::ApproximateUsedBytes() const {
-  return static_cast<uint64_t>(std::max<int64_t>(used_bytes_.load(std::memory_order_relaxed), 0));
-}
-
-uint64_t SlabHeap::ApproximateFreeBytes() const {
-  const uint64_t slabs = slab_bytes();
-  const uint64_t used = ApproximateUsedBytes();
+uint64_t SlabHeap::free_bytes() const {
+  const uint64_t slabs = pool_.slab_bytes();
+  const uint64_t used = used_bytes();
   return slabs > used ? slabs - used : 0;
 }
 

@@ -130,15 +130,14 @@ class SlabHeap {
     return tables_->SlabOfBlock(block).draining.load(std::memory_order_relaxed);
   }
 
-  // Exact while no other thread allocates or frees. Takes about a microsecond.
+  // Exact while no other thread allocates or frees.
   Figures figures() const;
-  // Exact at any time; one load. It contains the spares.
-  uint64_t slab_bytes() const { return pool_.slab_bytes(); }
-  // One load. It differs from the exact figure by at most kCountedStep for each size class.
-  uint64_t ApproximateUsedBytes() const;
-  // Bytes of the slabs that are in no block in use; as exact as that.
-  uint64_t ApproximateFreeBytes() const;
-  static constexpr int64_t kCountedStep = 32 << 10;
+  // Bytes of blocks in use or in caches. One load, and exact.
+  uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
+  // Bytes of slabs that are in no such block. Exact while no other thread allocates or frees.
+  uint64_t free_bytes() const;
+  // The greatest number of bytes of the blocks in one cache.
+  static size_t max_cached_bytes();
 
  private:
   friend class SlabDrain;
@@ -154,8 +153,6 @@ class SlabHeap {
     Mutex mutex{RealRuntime()};
     std::array<Span*, kBins + 1> bins DEUT_GUARDED_BY(mutex) = {};
     Span* current DEUT_GUARDED_BY(mutex) = nullptr;  // the span of the next block, until it is full; null: none chosen
-    std::atomic<int64_t> used_bytes{0};              // written under the mutex
-    int64_t counted_bytes DEUT_GUARDED_BY(mutex) = 0;  // of them, those that are in used_bytes_ of the heap
   };
 
   SlabHeap(const Options& options, std::unique_ptr<SlabTables> tables);
@@ -174,7 +171,6 @@ class SlabHeap {
   static void UnlinkSpan(Span* span, ClassState& state) DEUT_REQUIRES(state.mutex);
   static void LinkSpan(Span* span, uint8_t bin, ClassState& state) DEUT_REQUIRES(state.mutex);
   void Rebin(Span* span, size_t size_class, ClassState& state) DEUT_REQUIRES(state.mutex);
-  void CountUsed(int64_t bytes, ClassState& state) DEUT_REQUIRES(state.mutex);
   Span* NewSpan(size_t size_class);
   void* Refill(size_t size_class, Cache* cache);
   void FlushAllBut(uint32_t kept, size_t size_class, Cache* cache);
@@ -185,7 +181,7 @@ class SlabHeap {
 
   const std::unique_ptr<SlabTables> tables_;
   SlabPool pool_;
-  alignas(128) std::atomic<int64_t> used_bytes_{0};  // see kCountedStep
+  alignas(128) std::atomic<uint64_t> used_bytes_{0};
   std::array<ClassState, kMaxClasses> classes_;
 };
 

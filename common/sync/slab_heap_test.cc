@@ -177,10 +177,10 @@ TEST_F(SlabHeapTest, AFlushEmptiesSeveralSlabs) {
 
 // A slab that has become empty serves blocks of any size, and so do addresses whose memory was returned.
 TEST_F(SlabHeapTest, EmptySlabsAreReusedForAnotherSize) {
-  for (const size_t bytes : {size_t{20'000}, size_t{700}, size_t{5'000}, size_t{64}, size_t{20'000}}) {
+  for (const size_t bytes : {size_t{20'000}, size_t{700}, size_t{5'000}, size_t{256}, size_t{20'000}}) {
     std::vector<Block> blocks;
-    for (size_t i = 0; i < 3 * SlabHeap::kGrowBytes / bytes; ++i) blocks.push_back(Make(bytes));
-    EXPECT_LE(slabs() * SlabHeap::kSlabBytes, 4 * SlabHeap::kGrowBytes);
+    for (size_t i = 0; i < SlabHeap::kGrowBytes / bytes; ++i) blocks.push_back(Make(bytes));
+    EXPECT_LE(slabs() * SlabHeap::kSlabBytes, 2 * SlabHeap::kGrowBytes);
     Free(blocks);
     EXPECT_EQ(slabs(), 1u);
   }
@@ -228,15 +228,33 @@ TEST_F(SlabHeapTest, ACacheKeepsFewBlocks) {
   EXPECT_EQ(heap_->figures().used_bytes, 0u);
 }
 
-TEST_F(SlabHeapTest, ApproximateFiguresAreNear) {
+TEST_F(SlabHeapTest, FiguresAreExact) {
   std::vector<Block> blocks;
-  for (int i = 0; i < 500; ++i) blocks.push_back(Make(static_cast<size_t>(100 * (1 + i)), &cache_));
-  const SlabHeap::Figures exact = heap_->figures();
-  const uint64_t step = SlabHeap::kMaxClasses * uint64_t{SlabHeap::kCountedStep};
-  EXPECT_LE(heap_->ApproximateUsedBytes(), exact.used_bytes + step);
-  EXPECT_GE(heap_->ApproximateUsedBytes() + step, exact.used_bytes);
-  EXPECT_LE(heap_->ApproximateFreeBytes(), exact.slab_bytes - exact.used_bytes + step);
+  uint64_t used = 0;
+  for (int i = 0; i < 500; ++i) {
+    const auto bytes = static_cast<size_t>(100 * (1 + i));
+    blocks.push_back(Make(bytes, &cache_));
+    used += SlabHeap::BlockBytes(bytes);
+  }
+  heap_->Flush(&cache_);
+  EXPECT_EQ(heap_->used_bytes(), used);
+  EXPECT_EQ(heap_->free_bytes(), heap_->figures().slab_bytes - used);
   Free(blocks, &cache_);
+  heap_->Flush(&cache_);
+  EXPECT_EQ(heap_->used_bytes(), 0u);
+  EXPECT_EQ(heap_->free_bytes(), heap_->figures().slab_bytes);
+}
+
+TEST_F(SlabHeapTest, ACacheKeepsAtMostTheStatedBytes) {
+  std::vector<Block> blocks;
+  for (size_t bytes = 32; bytes <= SlabHeap::Cache::kMaxBytes; bytes += 32) {
+    for (int i = 0; i < 100; ++i) blocks.push_back(Make(bytes, &cache_));
+  }
+  Free(blocks, &cache_);
+  EXPECT_GT(heap_->used_bytes(), SlabHeap::max_cached_bytes() / 3);
+  EXPECT_LE(heap_->used_bytes(), SlabHeap::max_cached_bytes());
+  EXPECT_LE(SlabHeap::max_cached_bytes(), 512u << 10);
+  heap_->Flush(&cache_);
 }
 
 // One block of a span is in use, another is in a cache; both keep the span from being divided anew.

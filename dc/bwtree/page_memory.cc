@@ -126,12 +126,12 @@ PageMemory::Figures PageMemory::figures() {
   return {of_heap.slab_bytes, of_heap.used_bytes};
 }
 
-uint64_t PageMemory::FreeBytes() { return !kEnabled || Slabs() == nullptr ? 0 : Slabs()->slabs.ApproximateFreeBytes(); }
+uint64_t PageMemory::FreeBytes() { return !kEnabled || Slabs() == nullptr ? 0 : Slabs()->slabs.free_bytes(); }
 
 uint64_t PageMemory::FreeBytesOf(uint64_t nodes) {
   const uint64_t free = FreeBytes();
   if (free == 0) return 0;
-  const uint64_t used = Slabs()->slabs.ApproximateUsedBytes();
+  const uint64_t used = Slabs()->slabs.used_bytes();
   // Large nodes lie elsewhere, so there may be more bytes of nodes than of blocks.
   if (nodes >= used) return free;
   return static_cast<uint64_t>(static_cast<double>(free) * (static_cast<double>(nodes) / static_cast<double>(used)));

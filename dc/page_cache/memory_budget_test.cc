@@ -127,7 +127,7 @@ class ChangeOfWorkloadTest : public ::testing::Test {
   void Add(size_t bytes, std::vector<void*>* nodes) {
     nodes->push_back(heap_->Allocate(bytes, nullptr));
     ASSERT_NE(nodes->back(), nullptr);
-    most_ = std::max(most_, heap_->slab_bytes());
+    most_ = std::max(most_, heap_->figures().slab_bytes);
   }
   void EvictOne(std::vector<void*>* nodes) {
     std::swap((*nodes)[random_.Below(nodes->size())], nodes->back());
@@ -141,7 +141,7 @@ class ChangeOfWorkloadTest : public ::testing::Test {
       ASSERT_NE(other, nullptr);
       heap_->Free(std::exchange(node, other), nullptr);
       moved_ += bytes;
-      most_ = std::max(most_, heap_->slab_bytes());
+      most_ = std::max(most_, heap_->figures().slab_bytes);
     }
   }
   // As PageEvictor. At least `kept` bases stay.
@@ -165,8 +165,8 @@ class ChangeOfWorkloadTest : public ::testing::Test {
     return SlabHeap::Create(options);
   }
   const std::unique_ptr<SlabHeap> heap_ = NewHeap();
-  const MemoryBudget budget_{[this] { return heap_->ApproximateUsedBytes(); }, kLimit,
-                             [this](uint64_t) { return heap_->ApproximateFreeBytes(); }};
+  const MemoryBudget budget_{[this] { return heap_->used_bytes(); }, kLimit,
+                             [this](uint64_t) { return heap_->free_bytes(); }};
   Random random_{7};
   std::vector<void*> bases_, deltas_;
   uint64_t most_ = 0, moved_ = 0, drained_ = 0;
