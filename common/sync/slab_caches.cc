@@ -19,6 +19,7 @@ SlabCaches::SlabCaches(SlabHeap& heap)
 
 SlabCaches::Member* SlabCaches::Join() {
   auto* const member = new Member;
+  count_.fetch_add(1, std::memory_order_relaxed);
   const MutexLock lock(mutex_);
   member->next_ = std::exchange(members_, member);
   if (member->next_ != nullptr) member->next_->previous_ = member;
@@ -33,6 +34,7 @@ void SlabCaches::Leave(Member* member) {
   }
   heap_.Flush(&member->cache_);
   delete member;
+  count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void SlabCaches::FlushSome(bool idle_only) {

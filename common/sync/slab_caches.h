@@ -64,6 +64,9 @@ class SlabCaches {
     Exit(member);
   }
 
+  // No more bytes than this are in blocks that lie in caches.
+  size_t max_bytes() const { return count_.load(std::memory_order_relaxed) * SlabHeap::max_cached_bytes(); }
+
   // Frees the blocks in the caches that their owners have not used since the last call.
   void FlushIdle() DEUT_EXCLUDES(mutex_) { FlushSome(/*idle_only=*/true); }
   // Frees the blocks in all caches that are not in use at this moment.
@@ -86,6 +89,7 @@ class SlabCaches {
 
   SlabHeap& heap_;
   const bool can_flush_others_;
+  std::atomic<size_t> count_{0};  // of the members
   Mutex mutex_{RealRuntime()};
   Member* members_ DEUT_GUARDED_BY(mutex_) = nullptr;
 };

@@ -130,11 +130,14 @@ uint64_t PageMemory::FreeBytes() { return !kEnabled || Slabs() == nullptr ? 0 : 
 
 uint64_t PageMemory::FreeBytesOf(uint64_t nodes) {
   const uint64_t free = FreeBytes();
-  if (free == 0) return 0;
+  if (free == 0 || nodes == 0) return 0;
+  // A share that is too small would let the room exceed the budget, so no cached block may count as a node of others.
+  // Large nodes lie elsewhere, so there may also be more bytes of nodes than of blocks.
+  const uint64_t not_of_others = nodes + Slabs()->caches.max_bytes();
   const uint64_t used = Slabs()->slabs.used_bytes();
-  // Large nodes lie elsewhere, so there may be more bytes of nodes than of blocks.
-  if (nodes >= used) return free;
-  return static_cast<uint64_t>(static_cast<double>(free) * (static_cast<double>(nodes) / static_cast<double>(used)));
+  if (used <= not_of_others) return free;
+  const auto own = static_cast<double>(nodes);
+  return static_cast<uint64_t>(static_cast<double>(free) * (own / (own + static_cast<double>(used - not_of_others))));
 }
 
 void PageMemory::FlushIdleCaches() {

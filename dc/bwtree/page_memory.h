@@ -5,9 +5,11 @@
 // or no memory; the log says so once. In a sanitizer build every node is an allocation of its own, so that a use after
 // free is noticed.
 // Accounting. A component counts the bytes of its nodes as blocks (BytesOf), which is exact. The free bytes of the
-// slabs are exact, too, but belong to the process: each component counts the share that its nodes have of all blocks
-// in use (FreeBytesOf). With one component that is all of it, but for the share of the threads' caches. With several,
-// the shares add up to all of it, and each component lowers its own by evicting or moving its pages.
+// slabs are exact, too, but belong to the process: each component counts the share that its nodes have of all nodes
+// (FreeBytesOf). With one component that is all of it. With several, the shares add up to all of it or more, and each
+// component lowers its own by evicting or moving its pages.
+// Blocks in the threads' caches are no nodes. How many there are is not known, so as many as fit count as cached. A
+// component beside others whose nodes together are fewer than that therefore counts all free bytes.
 // Several data components in one process share the slabs. When they have ended, a spare slab stays.
 // Thread-safety: any thread, also while it ends. Ownership: the caller that allocated memory owns it. Errors: as those
 // of operator new, when the program's heap has no memory either.
@@ -40,9 +42,9 @@ class PageMemory {
   // Of the process, exactly. Zeros in a sanitizer build.
   static Figures figures();
 
-  // Bytes of the slabs that are in no node and no cache. They differ from the exact figure by at most 4 MiB.
+  // Bytes of the slabs that are in no node and no cache.
   static uint64_t FreeBytes();
-  // The share of FreeBytes() that counts for nodes of `nodes` bytes.
+  // The share of FreeBytes() that counts for nodes of `nodes` bytes: none of it for none.
   static uint64_t FreeBytesOf(uint64_t nodes);
 
   // Frees the nodes that threads keep in their caches: those of threads that have used no node since the last call, or
