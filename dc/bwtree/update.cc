@@ -1,5 +1,5 @@
-// Put and delete. HOT PATH: no lock but the heap's, no system call; at most one allocation, except for stubs, consolidations and
-// splits.
+// Put and delete. HOT PATH: no lock but the heap's, no system call; at most one allocation, except for stubs,
+// consolidations and splits.
 #include <algorithm>
 
 #include "common/base/check.h"
