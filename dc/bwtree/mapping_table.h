@@ -83,6 +83,7 @@ class MappingTable {
 
   // Second chance: marks the page as used. It takes one load, and a write only if the page was not marked.
   void MarkUsed(PageId id) { SetMark(id, kUsed); }
+  bool used(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kUsed) != 0; }
   // Returns whether the page was used since the last call, and clears the mark.
   bool TestAndClearUsed(PageId id) { return TestAndClearMark(id, kUsed); }
   // Marks a page of which most was deleted.

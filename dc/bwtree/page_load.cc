@@ -205,6 +205,7 @@ Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
   if (DEUT_CAS_FAILS("bwtree.load.cas") || !pages_.Replace(page.id, page.word, PageWord::Memory(chain.head()))) {
     return Status::Ok();
   }
+  load->installed = true;
   CountPublished(ChainBytes(chain.Release()));
   CountRecords(page.id, live);
   if (stub != nullptr) Retire(stub);

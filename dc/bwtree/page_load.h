@@ -32,6 +32,8 @@ struct PageLoad {
   // The page that ReadImage built.
   Owned<BasePage> page;
   TableId table;  // the table that the parts state
+  // Set by FinishLoad: this load's page is the one in memory. False: another thread was first.
+  bool installed = false;
 
   // Returns CORRUPTION or IO_ERROR with page, segment and offset. NOT_FOUND: the page has moved, and the caller
   // begins again.

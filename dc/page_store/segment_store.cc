@@ -204,6 +204,42 @@ Status SegmentStore::EndRead(PartBuffer* buffer) {
   return Status::Ok();
 }
 
+Status SegmentStore::BeginReadRun(PageAddress first, PageAddress last, PartRun* run) {
+  DEUT_CHECK(first.segment() == last.segment() && first <= last && run->file_ == nullptr);
+  SegmentFiles& files = core_->files;
+  if (files.is_fatal()) return fatal();
+  std::shared_ptr<Segment> segment = files.table().Find(first.segment());
+  if (segment == nullptr) return DEUT_ERROR(kNotFound, "segment ", first.segment(), " is not there");
+  DEUT_ASSIGN_OR_RETURN(const Transfer begin, TransferFor(*segment, first));
+  DEUT_ASSIGN_OR_RETURN(const Transfer end, TransferFor(*segment, last));
+  std::shared_ptr<File> file = files.open_files().Find(*segment);
+  if (file == nullptr) {
+    DEUT_ASSIGN_OR_RETURN(file, files.open_files().Open(*segment, /*once=*/true));
+  }
+  const size_t wanted = end.end - begin.begin;
+  if (run->memory_.size() < wanted) run->memory_ = AlignedBuffer(wanted);
+  run->file_ = std::move(file);
+  run->segment_ = std::move(segment);
+  run->request_ = IoRequest{.kind = IoRequest::Kind::kRead,
+                            .file = run->file_.get(),
+                            .offset = begin.begin,
+                            .data = run->memory_.data(),
+                            .bytes = wanted};
+  return Status::Ok();
+}
+
+Status SegmentStore::EndReadRun(PartRun* run) {
+  DEUT_CHECK(run->file_ != nullptr);
+  const IoRequest& request = run->request_;
+  DEUT_RETURN_IF_ERROR(request.status);
+  StoreCounters& counters = core_->files.counters();
+  counters.reads.fetch_add(1, std::memory_order_relaxed);
+  counters.bytes_read.fetch_add(request.transferred, std::memory_order_relaxed);
+  if (request.transferred == request.bytes) return Status::Ok();
+  return DEUT_ERROR(kCorruption, run->segment_->path, ": offset ", request.offset + request.transferred,
+                    ": the file ends, ", request.offset + request.bytes, " bytes at least were written");
+}
+
 Result<std::unique_ptr<IoQueue>> SegmentStore::NewQueue(size_t depth) { return core_->files.NewQueue(depth); }
 
 Status SegmentStore::ForEachPart(uint64_t segment_number, const std::function<Status(const PartView&)>& callback) {

@@ -46,6 +46,7 @@
 #include "dc/page_store/page_id.h"
 #include "dc/page_store/part_buffer.h"
 #include "dc/page_store/part_format.h"
+#include "dc/page_store/part_run.h"
 #include "dc/page_store/segment_appender.h"
 #include "dc/page_store/segment_check_options.h"
 #include "dc/page_store/segment_format.h"
@@ -147,6 +148,10 @@ class SegmentStore {
   // kernel memory, which the caller waits out.
   Status BeginRead(PageAddress address, PageId page, PartBuffer* buffer);
   Status EndRead(PartBuffer* buffer);
+  // The same for all parts from `first` to `last`, of one segment, and the bytes between them: one transfer. EndReadRun
+  // verifies only that it is complete; PartRun::Part verifies a part. Blocks like BeginRead.
+  Status BeginReadRun(PageAddress first, PageAddress last, PartRun* run);
+  Status EndReadRun(PartRun* run);
   // REQUIRES: depth > 0. The queue ends before the store.
   Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth);
   // Visits all parts of a segment that were written before the call, in order of their offsets, each verified, dead

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -177,6 +178,34 @@ TEST_F(SegmentStoreTest, SeveralReadsInFlightCompleteInAnyOrder) {
     EXPECT_TRUE(part.payload == PayloadOf(written.page, written.salt, written.bytes));
   }
   EXPECT_EQ(store().totals().reads, parts_.size());
+}
+
+TEST_F(SegmentStoreTest, ARunReadsNeighbouringPartsWithOneTransfer) {
+  auto appender = NewAppender();
+  for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, size_t{200} * page);
+  ASSERT_TRUE(appender->Write().ok());
+  ASSERT_EQ(parts_.begin()->first.segment(), parts_.rbegin()->first.segment());
+  auto queue = store().NewQueue(1);
+  ASSERT_TRUE(queue.ok());
+  PartRun run;
+  for (int round = 0; round < 2; ++round) {  // a run is used again
+    const auto first = std::next(parts_.begin(), 5 * round);
+    ASSERT_TRUE(store().BeginReadRun(first->first, parts_.rbegin()->first, &run).ok());
+    ASSERT_TRUE((*queue)->Submit(&run.request()).ok());
+    std::vector<IoRequest*> completed;
+    while (completed.empty()) (*queue)->Reap(&completed, kNoDeadline);
+    ASSERT_TRUE(store().EndReadRun(&run).ok());
+    for (auto it = first; it != parts_.end(); ++it) {
+      const auto part = run.Part(it->first, it->second.page);
+      ASSERT_TRUE(part.ok()) << part.status().ToString();
+      EXPECT_TRUE(part->payload == PayloadOf(it->second.page, it->second.salt, it->second.bytes));
+      EXPECT_EQ(run.Part(it->first, PageId(4000)).status(), ErrorCode::kCorruption) << "another page's part";
+    }
+    run.Reset();
+  }
+  EXPECT_EQ(store().totals().reads, 2u);
+  const PageAddress gone = PageAddress::Make(parts_.begin()->first.segment() + 7, kSegmentHeaderBytes, 100);
+  EXPECT_EQ(store().BeginReadRun(gone, gone, &run), ErrorCode::kNotFound);
 }
 
 // A thread with reads in flight opens no file.
