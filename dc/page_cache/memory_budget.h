@@ -58,6 +58,10 @@ class MemoryBudget {
   // `pending`: those of the accounted bytes that are retired. They become free without the evictor.
   bool IsExceededWithout(uint64_t pending) const { return !unlimited() && used() > limit_ + pending; }
   bool IsOverHighMark() const { return !unlimited() && used() > high_mark_; }
+  // Bytes that may be brought in before the evictor works; without a limit, any number.
+  uint64_t room_below_high_mark() const {
+    return unlimited() ? UINT64_MAX : high_mark_ - std::min(high_mark_, used());
+  }
   // Bytes of slabs that must be emptied so that the used bytes fall to the low mark. 0: no room counts. At least half
   // the tolerated room is left: to fill that as well would move many bytes for few.
   uint64_t BytesToDrain() const {

@@ -78,6 +78,8 @@ class PageEvictor {
   // (PageLoader::OnMemoryFreed). A speculative load is only admitted into free room. An overdue one is admitted like a
   // blocked thread, which does not count the pages that are being loaded.
   bool AdmitsLoad(uint64_t loading_bytes, LoadAdmission admission);
+  // Bytes that may be brought in without an eviction, for pages that nobody waits for. Cheap.
+  uint64_t RoomToFetch() const { return budget_.room_below_high_mark(); }
   // True if nothing more can be evicted, and the budget is exceeded.
   bool exhausted() const { return waiters_.exhausted(); }
 

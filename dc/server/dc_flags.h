@@ -30,6 +30,12 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
              "reads of pages that the data component has in flight together; more than the device gains from only take "
              "memory",
              1u, 1024u);
+  // A test that counts reads after a start does not want it, so it is a default of programs only.
+  options->records.fetch_hot_pages = true;
+  flags->Add(
+      "dc_fetch_hot_pages", &options->records.fetch_hot_pages,
+      "after a start, read the pages that were in memory at the last checkpoint, in large reads beside the work, "
+      "up to 7/8 of --dc_memory");
   flags->AddBytes("dc_segment", &options->records.store.segment_bytes,
                   "size of the data component's segment files while it has little data, a multiple of 4 KiB, at most "
                   "half of --dc_disk_reserve; a file is removed as a whole",

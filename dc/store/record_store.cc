@@ -89,6 +89,11 @@ Status RecordStore::Start(const Location& location) {
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, trees_.pages(), trees_.domain(), segments,
                                               options_.store.segment_bytes, options_.cleaner, report);
   scrubber_ = std::make_unique<SegmentScrubber>(runtime_, trees_.pages(), trees_.domain(), segments, options_.scrubber);
+  if (options_.fetch_hot_pages) {
+    hot_pages_ = std::make_unique<HotPages>(HotPagesEnvironment{runtime_, location.storage, location.directory,
+                                                                environment, segments, tables, tables,
+                                                                [this] { return evictor_->RoomToFetch(); }});
+  }
   operations_ =
       std::make_unique<RecordOperations>(runtime_, trees_, *loader_, *evictor_,
                                          RecordOperationsOptions{.leaf_page_bytes = options_.tree.leaf_page_bytes,
@@ -100,6 +105,7 @@ Status RecordStore::Start(const Location& location) {
 // so it ends first. Recovery may have failed before some of them were started.
 RecordStore::~RecordStore() {
   operations_.reset();
+  hot_pages_.reset();
   scrubber_.reset();
   cleaner_.reset();
   evictor_.reset();
@@ -112,6 +118,7 @@ Status RecordStore::Checkpoint(const std::function<Position()>& applied, const C
   const UnflushedUpdates::Count begun = unflushed.BeginCheckpoint();
   const Status status = checkpointer_->Take(applied, record_kept);
   if (status.ok()) unflushed.EndCheckpoint(begun);  // a failed checkpoint may have written only some of them
+  if (status.ok() && hot_pages_ != nullptr) hot_pages_->Record();
   ReportIfFatal(status);
   return status;
 }
@@ -163,6 +170,12 @@ void RecordStore::AppendCounters(std::vector<CounterValue>* counters) {
   add("recovery_ms", recovery_.milliseconds);
   add("pages_damaged", damaged_.count());
   add("pages_loaded", loader_->loads());
+  const HotPagesStatistics hot = hot_pages_ == nullptr ? HotPagesStatistics() : hot_pages_->statistics();
+  add("hot_pages_listed", hot.listed);
+  add("hot_pages_fetched", hot.fetched);
+  add("hot_pages_bytes", hot.bytes);
+  add("hot_pages_ms", hot.milliseconds);
+  add("hot_pages_fetching", hot_pages_ != nullptr && !hot_pages_->ended() ? 1 : 0);
   add("pages_swapped_out", evictor_->evictions());
   add("pages_moved", evictor_->moves());
   add("checkpoints", checkpointer_->taken());

@@ -28,6 +28,7 @@
 #include "dc/checkpoint/recovery.h"
 #include "dc/cleaner/segment_cleaner.h"
 #include "dc/page_cache/damaged_pages.h"
+#include "dc/page_cache/hot_pages.h"
 #include "dc/page_cache/page_evictor.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/segment_store.h"
@@ -51,6 +52,8 @@ struct RecordStoreOptions {
   uint32_t apply_helpers = 0;
   // How pages are read into memory.
   PageLoaderOptions loader;
+  // The pages in memory are recorded with each checkpoint, and fetched after the next start (page_cache/hot_pages.h).
+  bool fetch_hot_pages = false;
   // Called once, on any thread, when the content of the disk can no longer be trusted: a sync or write failed for
   // another reason than lack of space. By default the process ends.
   std::function<void(const Status&)> on_failure = [](const Status& status) { FailStop(status.ToString()); };
@@ -155,6 +158,7 @@ class RecordStore {
   std::unique_ptr<PageEvictor> evictor_;
   std::unique_ptr<SegmentCleaner> cleaner_;
   std::unique_ptr<SegmentScrubber> scrubber_;
+  std::unique_ptr<HotPages> hot_pages_;  // null: the options say so
   std::unique_ptr<RecordOperations> operations_;
 };
 

@@ -179,6 +179,7 @@ class Stress {
     options.cleaner.bytes_per_second = 0;
     options.cleaner.slack_segments = 0;
     options.store.segments_before_growth = 16;
+    options.fetch_hot_pages = true;
     auto opened = OpenLife(*storage_, ++incarnation_, options);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     store_ = std::move(*opened);

@@ -1,0 +1,93 @@
+// HotPageReader: reads windows of hot pages, and brings them into memory, on one thread with one queue. Internal to
+// HotPages.
+//
+// Steps for a window:
+//   look      the thread asks for the image of each page, inside a guard. A page whose base part is another one by now
+//             was written anew, so somebody has loaded it: it is left out
+//   read      all parts, by runs (hot_page_plan.h), several in flight
+//   install   builds the page and calls BwTree::FinishLoad, as a load does. The page itself tells its table and its low
+//             key, so the list needs neither
+// Races. FinishLoad decides all of them (bwtree/page_load.h), and the reader of the window is always the loser:
+//   - A request or the redo has loaded the page meanwhile: its word is a loaded page, and the bytes are dropped.
+//   - Updates came without loading the page (a stub): the page is installed below them.
+//   - The page was loaded, changed, written and evicted meanwhile: it has another image, and the bytes are dropped.
+//   - The page, or its table, was dropped, and perhaps its id is another page's now: the tree is not there, or its key
+//     leads to another page or another image. The bytes are dropped.
+//   - The segment was removed before the read: the run is not begun. During the read: the run shares it.
+// A page that cannot be read or does not fit is dropped without a word: a request that needs it reads it again, and
+// reports what is wrong.
+// Thread-safety: one thread, except `stop`. Ownership: owns its queue and buffers; borrows the rest.
+#ifndef DC_PAGE_CACHE_HOT_PAGE_READER_H_
+#define DC_PAGE_CACHE_HOT_PAGE_READER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "dc/bwtree/bwtree_environment.h"
+#include "dc/bwtree/page_load.h"
+#include "dc/bwtree/tree_source.h"
+#include "dc/page_cache/hot_page_plan.h"
+#include "dc/page_store/part_run.h"
+#include "dc/page_store/segment_store.h"
+
+namespace deut::dc {
+
+class HotPageReader {
+ public:
+  // Number of runs in flight of one reader. With kMaxRunBytes it bounds how long a request waits behind them.
+  static constexpr size_t kRunsInFlight = 4;
+
+  struct Outcome {
+    uint64_t pages = 0;     // installed
+    uint64_t bytes = 0;     // read
+    bool shortage = false;  // of descriptors or kernel memory
+  };
+
+  // `stop`: once true, Fetch ends as soon as the runs in flight have ended. Returns the error of making the queue.
+  static Result<std::unique_ptr<HotPageReader>> Create(const BwTreeEnvironment& trees, SegmentStore& store,
+                                                       TreeSource& source, const std::atomic<bool>& stop);
+
+  // Blocks on the disk. REQUIRES: no guard is held.
+  Outcome Fetch(std::span<const HotPage> window);
+
+ private:
+  struct Read {
+    RunOfParts of;
+    PartRun run;
+    Status status;  // OK: it was read
+  };
+
+  HotPageReader(const BwTreeEnvironment& trees, SegmentStore& store, TreeSource& source, const std::atomic<bool>& stop,
+                std::unique_ptr<IoQueue> queue);
+
+  bool stops() const { return stop_.load(std::memory_order_relaxed); }
+  void FindImages(std::span<const HotPage> window);
+  void PlanReads();
+  void ReadAll();
+  void Begin(Read* read);
+  void End(Read* read, Status status);
+  Result<PartView> PartOf(PageAddress address, PageId page) const;
+  bool Install(PageLoad* load);
+
+  const BwTreeEnvironment trees_;
+  SegmentStore& store_;
+  TreeSource& source_;
+  const std::atomic<bool>& stop_;
+  // Of the present window.
+  Outcome outcome_;
+  std::vector<PageLoad> loads_;
+  size_t reads_ = 0;                         // of `pool_`, in the order of their places
+  std::vector<std::unique_ptr<Read>> pool_;  // kept for the next windows
+  std::vector<IoRequest*> completed_;
+  const std::unique_ptr<IoQueue> queue_;  // the last member: its end waits for the runs in flight
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_PAGE_CACHE_HOT_PAGE_READER_H_
