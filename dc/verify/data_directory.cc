@@ -9,6 +9,7 @@
 #include "common/io/folder_owner.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/checkpoint_set.h"
+#include "dc/page_store/hot_page_list.h"
 
 namespace deut::dc {
 namespace {
@@ -90,8 +91,11 @@ Status DataDirectory::ScanPages() {
     if (ParseSegmentName(name, &segment.kind, &segment.number)) {
       segment.path = path;
       segments_.push_back(segment);
+    } else if (name == kHotPagesName) {
+      has_hot_pages_ = true;
     } else if (!ParseCheckpointName(name, &number)) {
-      (IsTemporaryCheckpoint(name) ? left_over_ : foreign_files_).push_back(path);
+      const bool temporary = IsTemporaryCheckpoint(name) || name == kHotPagesTemporaryName;
+      (temporary ? left_over_ : foreign_files_).push_back(path);
     }
   }
   std::ranges::sort(segments_, [](const SegmentFile& a, const SegmentFile& b) {

@@ -42,6 +42,8 @@ class DataDirectory {
   const std::vector<CheckpointNumber>& checkpoints() const { return checkpoints_; }
   // The segments, by number.
   const std::vector<SegmentFile>& segments() const { return segments_; }
+  // Whether there is a list of the pages in memory (page_store/hot_page_list.h).
+  bool has_hot_pages() const { return has_hot_pages_; }
   // Other files, by path. left_over(): incomplete files that a crash left. foreign_files(): files that no data
   // component has written.
   const std::vector<std::string>& left_over() const { return left_over_; }
@@ -60,6 +62,7 @@ class DataDirectory {
   std::optional<DcId> dc_;
   std::vector<CheckpointNumber> checkpoints_;
   std::vector<SegmentFile> segments_;
+  bool has_hot_pages_ = false;
   std::vector<std::string> left_over_;
   std::vector<std::string> foreign_files_;
 };

@@ -11,6 +11,7 @@
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
 #include "dc/bwtree/page_load.h"
+#include "dc/page_store/hot_page_list.h"
 #include "dc/page_store/part_scanner.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/verify/checkpoint_contents.h"
@@ -143,6 +144,14 @@ Status Inspection::ShowDirectory() {
       bytes += size;
     }
     Line(NameOf(kind), " segments: ", files, " of ", bytes, " bytes");
+  }
+  if (directory_.has_hot_pages()) {
+    const Result<HotPageList> list = ReadHotPages(directory_.storage(), directory_.pages());
+    if (list.ok()) {
+      Line("hot pages: ", list->size(), ", ", list->used.size(), " of them used lately");
+    } else {
+      Line("hot pages: ", list.status().message());
+    }
   }
   for (const std::string& path : directory_.left_over()) Line("left over from a crash: ", path);
   for (const std::string& path : directory_.foreign_files()) Line("does not belong to the data component: ", path);

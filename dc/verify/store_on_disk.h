@@ -53,6 +53,8 @@ class StoreOnDisk {
   void Fill(int records);
   // REQUIRES: the data component is started.
   RecordStore& running() { return *store_; }
+  // REQUIRES: the same.
+  uint64_t Counter(std::string_view name);
   // Returns the number of records in the table.
   uint64_t records(TableId table) const;
 
@@ -83,7 +85,6 @@ class StoreOnDisk {
  private:
   void Entry(LogEntryKind kind, TableId table, std::string_view key, std::string_view value);
   void Flush();
-  uint64_t Counter(std::string_view name);
   void WaitForReaper();
 
   const std::unique_ptr<Storage> storage_;

@@ -7,6 +7,8 @@
 //                  one (rule S2)
 //   segments       every file: its header, and every part in the bytes that a checkpoint names (segment_check.h)
 //   trees          of each readable checkpoint: every page, from the roots (tree_walk.h)
+//   hot pages      the list of the pages that were in memory, if there is one: format, checksum. Its ids are not
+//                  compared with anything (page_store/hot_page_list.h)
 // Data that no checkpoint needs is counted and is no damage: parts appended after the last checkpoint, files left by
 // a crash, images that no page names.
 // It changes nothing (data_directory.h). The files may contain any bytes: none crashes the check, and every length is
@@ -36,7 +38,7 @@ struct VerifyOptions {
 };
 
 // kOlderPage: a page whose image only the older checkpoint names.
-enum class Damaged : uint8_t { kState, kCheckpoint, kSegment, kPage, kOlderPage };
+enum class Damaged : uint8_t { kState, kCheckpoint, kSegment, kPage, kOlderPage, kHotPages };
 
 struct Finding {
   Damaged what = Damaged::kState;
@@ -78,6 +80,7 @@ struct VerifyReport {
   std::optional<DcState> state;
   std::vector<CheckpointReport> checkpoints;  // newest first
   std::vector<SegmentReport> segments;        // existing segments
+  std::optional<uint64_t> hot_pages;          // pages of the list of hot pages, if it is there and intact
   std::vector<std::string> notes;             // unusual facts that are no damage
   std::vector<Finding> findings;
   uint64_t damages = 0;  // all findings, including those that are not kept

@@ -150,6 +150,41 @@ TEST(VerifyTest, UnneededFilesAreReported) {
   EXPECT_EQ(tails, 10000u);
 }
 
+RecordStoreOptions FetchingPages() {
+  RecordStoreOptions options = StoreOnDisk::SmallPages();
+  options.fetch_hot_pages = true;
+  return options;
+}
+
+TEST(VerifyTest, AListOfHotPagesBelongsToTheFolder) {
+  StoreOnDisk store(NewMemoryStorage(RealRuntime()), FetchingPages());
+  store.Start();
+  store.Create(StoreOnDisk::kAccounts);
+  for (int i = 0; i < 100; ++i) store.Put(StoreOnDisk::kAccounts, Concat("key", i), std::string(50, 'v'));
+  while (store.Counter("hot_pages_fetching") != 0) RealRuntime().Yield();
+  store.Checkpoint();
+  store.Stop();
+  VerifyReport report = Verified(store);
+  EXPECT_TRUE(report.clean()) << ReportText(report);
+  EXPECT_TRUE(report.notes.empty()) << ReportText(report);
+  ASSERT_TRUE(report.hot_pages.has_value());
+  EXPECT_GT(*report.hot_pages, 1u);
+  // Damage of it is damage of the disk, although a start only becomes slower.
+  store.Flip(StoreOnDisk::PathOf("pages/hot_pages"), 20, 1);
+  report = Verified(store);
+  EXPECT_TRUE(Found(report, Damaged::kHotPages, {"checksum"})) << ReportText(report);
+  EXPECT_FALSE(report.hot_pages.has_value());
+  EXPECT_TRUE(report.checkpoints[0].whole());
+  EXPECT_TRUE(store.TryStart().ok());
+  // A crash may leave an unfinished list; a later program, another one.
+  store.Replace(StoreOnDisk::PathOf("pages/hot_pages"), "what a later program writes there");
+  store.Replace(StoreOnDisk::PathOf("pages/hot_pages.tmp"), "half");
+  report = Verified(store);
+  EXPECT_TRUE(report.clean()) << ReportText(report);
+  EXPECT_EQ(report.notes.size(), 2u) << ReportText(report);
+  EXPECT_TRUE(store.TryStart().ok());
+}
+
 // --- Flipped bits.
 
 // Returns whether Verify reports the damaged store: by any finding, or by a foreign format version.

@@ -17,6 +17,8 @@ std::string_view Kind(Damaged what) {
     case Damaged::kPage:
     case Damaged::kOlderPage:
       return "page";
+    case Damaged::kHotPages:
+      return "list of hot pages";
   }
   return "";
 }
@@ -116,6 +118,9 @@ std::string ReportText(const VerifyReport& report) {
   }
   for (size_t i = 0; i < report.checkpoints.size(); ++i) AddCheckpoint(report.checkpoints[i], i == 0, &text);
   AddSegments(report, &text);
+  if (report.hot_pages.has_value()) {
+    ConcatTo(&text, "hot pages: ", *report.hot_pages, " were in memory, and are fetched after a start\n");
+  }
   for (const std::string& note : report.notes) ConcatTo(&text, "note: ", note, "\n");
   for (const Finding& finding : report.findings) {
     ConcatTo(&text, "DAMAGED ", Kind(finding.what), ": ", finding.text, "; ", finding.remedy, "\n");
