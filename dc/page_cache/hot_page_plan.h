@@ -32,8 +32,8 @@ class HotPagePlan {
   explicit HotPagePlan(std::vector<HotPage> pages);
 
   size_t size() const { return pages_.size(); }
-  // Returns the next window: at least one page, else at most kMaxWindowPages of at most `bytes` together. It is valid as
-  // long as the plan. Empty: none is left.
+  // Returns the next window: at least one page, else at most kMaxWindowPages of at most `bytes` together. It is valid
+  // as long as the plan. Empty: none is left.
   std::span<const HotPage> Take(uint64_t bytes);
 
  private:
@@ -52,7 +52,8 @@ constexpr uint64_t kMaxRunBytes = 512 << 10;
 // To read this much in vain takes a device less time than another read.
 constexpr uint64_t kMaxGapBytes = 32 << 10;
 
-// Sorts the parts, and returns the runs that cover them, in the same order. A run has at most kMaxRunBytes, or one part.
+// Sorts the parts, and returns the runs that cover them, in the same order. A run has at most kMaxRunBytes, or one
+// part.
 std::vector<RunOfParts> PlanRuns(std::vector<PageAddress>* parts);
 
 }  // namespace deut::dc

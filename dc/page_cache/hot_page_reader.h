@@ -79,7 +79,7 @@ class HotPageReader {
   SegmentStore& store_;
   TreeSource& source_;
   const std::atomic<bool>& stop_;
-  // Of the present window.
+  // The next four belong to the present window.
   Outcome outcome_;
   std::vector<PageLoad> loads_;
   size_t reads_ = 0;                         // of `pool_`, in the order of their places

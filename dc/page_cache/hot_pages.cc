@@ -181,7 +181,7 @@ HotPageList HotPages::ListPagesInMemory() const {
 
 void HotPages::Record() {
   if (!ended() && DEUT_STEP("load.hot_list_kept")) return;
-  if (!may_replace_.load(std::memory_order_relaxed)) return;
+  if (!may_replace_.load(std::memory_order_relaxed) && DEUT_STEP("V.keep_what_is_not_understood")) return;
   const Status written = WriteHotPages(environment_.storage, environment_.directory, ListPagesInMemory());
   if (!written.ok()) LogWarning("the list of the pages in memory cannot be written: ", written.message());
 }

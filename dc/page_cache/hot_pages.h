@@ -7,20 +7,20 @@
 // States of the fetch, in this order; `ended` is final:
 //   planning   the list is read; the places of the pages are looked up
 //   fetching   some windows are not taken yet
-//   ended      the last window is done; or memory, descriptors or kernel memory were short; or the object ends; or there
-//              is no list
-// Memory. A window begins only if it fits below the high mark of the budget, with twice its bytes, because a page takes
-//   more in memory, and beside the windows of the other thread (load.hot_room). So the fetch evicts nothing, and a list
-//   of more than the budget costs no page that is in use. If a window does not fit, the fetch ends: from then on the
-//   memory belongs to the pages that requests bring in. If the budget is smaller than the list from the start, the pages
-//   that had been used come first.
+//   ended      the last window is done; or memory, descriptors or kernel memory were short; or the object ends; or
+//              there is no list
+// Memory. A window begins only if it fits below the high mark of the budget (load.hot_room). It counts with twice its
+//   bytes, because a page takes more in memory, and beside the window of the other thread. So the fetch evicts nothing.
+//   If a window does not fit, the fetch ends: from then on the memory belongs to the pages that requests bring in. If
+//   the budget is smaller than the list from the start, the pages that had been used come first.
 // Recording while fetching. Record does nothing before the fetch has ended (load.hot_list_kept). Otherwise a crash soon
 //   after a start would leave a list of the few pages that had come back by then.
-// Priority. Requests never wait for the fetch, except at the device: there a read waits behind kRunsInFlight runs of each
-//   thread at most.
+// Priority. Requests never wait for the fetch, except at the device: there a read waits behind kRunsInFlight runs of
+//   each thread at most.
 // Errors. A list that is missing, damaged or of another version means a cold start. A list of another version is never
 //   replaced (rule V). A list that cannot be written is logged. Nothing else depends on it.
-// Thread-safety: Record by one thread at a time; the others from any thread. Ownership: owns its threads; borrows the rest.
+// Thread-safety: Record by one thread at a time; the others from any thread. Ownership: owns its threads; borrows the
+// rest.
 #ifndef DC_PAGE_CACHE_HOT_PAGES_H_
 #define DC_PAGE_CACHE_HOT_PAGES_H_
 

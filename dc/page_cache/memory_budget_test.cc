@@ -34,6 +34,16 @@ TEST(MemoryBudgetTest, EachLevelBeginsAboveItsShareOfTheLimit) {
   EXPECT_EQ(budget.used(), 1601u);
 }
 
+TEST(MemoryBudgetTest, PagesAreFetchedUpToTheHighMark) {
+  uint64_t used = 1000;
+  const auto accounted = [&] { return used; };
+  const MemoryBudget budget(accounted, 1600);
+  EXPECT_EQ(budget.room_below_high_mark(), 400u);
+  used = 1500;
+  EXPECT_EQ(budget.room_below_high_mark(), 0u);
+  EXPECT_EQ(MemoryBudget(accounted, 0).room_below_high_mark(), UINT64_MAX);
+}
+
 TEST(MemoryBudgetTest, RetiredMemoryDoesNotExceedTheLimit) {
   const MemoryBudget budget([] { return 1700; }, 1600);
   EXPECT_TRUE(budget.IsExceededWithout(99));

@@ -4,8 +4,8 @@
 // The list is a hint, and belongs to no checkpoint. Its ids may be free by now, or name other pages. So a reader takes
 // nothing from it but the order in which pages are worth to be read. A list that is missing, damaged or of another
 // version only makes a start cold.
-// Format: dc/docs/page_store.md. The file is replaced as a whole: NAME.tmp is written, synced and renamed. The directory
-// is not synced, so after a loss of power the list may be the one before.
+// Format: dc/docs/page_store.md. The file is replaced as a whole: NAME.tmp is written, synced and renamed. The
+// directory is not synced, so after a loss of power the list may be the one before.
 // Thread-safety: pure functions; one thread at a time writes. Ownership: a list owns its ids.
 #ifndef DC_PAGE_STORE_HOT_PAGE_LIST_H_
 #define DC_PAGE_STORE_HOT_PAGE_LIST_H_
@@ -26,7 +26,7 @@ constexpr std::string_view kHotPagesName = "hot_pages";
 constexpr std::string_view kHotPagesTemporaryName = "hot_pages.tmp";
 
 struct HotPageList {
-  // More ids are not written: 64 MiB of them name at least as many pages as most memories hold.
+  // More ids are not written. With pages of 32 KiB these fill half a terabyte of memory, and the file has 64 MiB.
   static constexpr size_t kMaxPages = size_t{1} << 24;
 
   std::vector<PageId> used;    // used since the evictor's clock has passed them

@@ -1,9 +1,9 @@
-// PartRun: one transfer that reads neighbouring parts of a segment, with all bytes between them. It is reused from read
-// to read, and grows to the longest run.
+// PartRun: one transfer that reads neighbouring parts of a segment, with all bytes between them. It is reused from
+// read to read, and grows to the longest run.
 //
-// States: idle -> begun (SegmentStore::BeginReadRun) -> read (EndReadRun returned OK) -> idle (Reset). While it is begun,
-// its owner runs `request()` on a queue of the same store, and nobody touches the run from the submission until the
-// request is reaped. A run that is not idle shares its segment and file, so that both stay usable.
+// States: idle -> begun (SegmentStore::BeginReadRun) -> read (EndReadRun returned OK) -> idle (Reset). While it is
+// begun, its owner runs `request()` on a queue of the same store, and nobody touches the run from the submission until
+// the request is reaped. A run that is not idle shares its segment and file, so that both stay usable.
 // Thread-safety: none; one owner. Ownership: owns its memory. Errors: as SegmentStore::Read.
 #ifndef DC_PAGE_STORE_PART_RUN_H_
 #define DC_PAGE_STORE_PART_RUN_H_

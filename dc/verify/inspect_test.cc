@@ -10,6 +10,7 @@
 
 #include "common/base/concat.h"
 #include "common/runtime/runtime.h"
+#include "dc/page_store/hot_page_list.h"
 #include "dc/verify/store_on_disk.h"
 
 namespace deut::dc {
@@ -33,6 +34,22 @@ class InspectTest : public ::testing::Test {
 
   StoreOnDisk store_;
 };
+
+TEST_F(InspectTest, TheDirectoryShowsTheListOfHotPages) {
+  store_.Start();
+  store_.Create(StoreOnDisk::kAccounts);
+  store_.Checkpoint();
+  store_.Stop();
+  HotPageList list;
+  list.used = {PageId(1)};
+  list.others = {PageId(2), PageId(3)};
+  ASSERT_TRUE(WriteHotPages(store_.storage(), StoreOnDisk::PathOf("pages"), list).ok());
+  const std::string shown = Run(Inspected::kDirectory);
+  EXPECT_THAT(shown, HasSubstr("hot pages: 3, 1 of them used lately\n"));
+  EXPECT_THAT(shown, ::testing::Not(HasSubstr("does not belong")));
+  store_.Flip(StoreOnDisk::PathOf("pages/hot_pages"), 21, 0);
+  EXPECT_THAT(Run(Inspected::kDirectory), HasSubstr("the checksum does not fit"));
+}
 
 TEST_F(InspectTest, ASmallStoreWhole) {
   store_.Start();
