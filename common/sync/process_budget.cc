@@ -1,0 +1,140 @@
+#include "common/sync/process_budget.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "common/base/concat.h"
+#include "common/runtime/memory_limit.h"
+
+namespace deut {
+namespace {
+
+// However much the fixed parts take, this part of the budget is left to pages and cached records.
+constexpr uint64_t kLeastElasticDivisor = 16;
+constexpr uint64_t kLeastVersionsDivisor = 16;
+constexpr uint64_t kMaxVersionsDivisor = 4;
+// Pages yield by this part of the elastic bytes more than cached records take.
+constexpr uint64_t kCacheStepDivisor = 32;
+constexpr uint64_t kMaxTransactionBytes = uint64_t{2} << 30;
+constexpr uint64_t kMinLogBufferBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxLogBufferBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxScanAheadBytes = uint64_t{256} << 20;
+
+uint64_t Less(uint64_t from, uint64_t bytes) { return from - std::min(from, bytes); }
+
+}  // namespace
+
+MemorySplit SplitMemory(uint64_t budget, const MemoryUse& use, bool pages_fit) {
+  const uint64_t pages = use.of(MemoryPart::kPages);
+  const uint64_t versions = use.of(MemoryPart::kVersions);
+  const uint64_t cached = use.of(MemoryPart::kCachedRecords);
+  MemorySplit split;
+  // The versions that are there are among the bytes that are not elastic.
+  const uint64_t not_elastic = Less(use.resident, pages + cached);
+  const uint64_t elastic = std::max(Less(budget, not_elastic), budget / kLeastElasticDivisor);
+  const uint64_t free = Less(budget, use.resident);
+  split.versions = std::clamp(versions + free / 2, budget / kLeastVersionsDivisor, budget / kMaxVersionsDivisor);
+  if (!use.has_pages) {
+    split.cached_records = elastic / 15 * 14;
+    return split;
+  }
+  // The yield to records that are cached is the pages' loss only once they are there.
+  const auto pages_beside = [&](uint64_t cache_limit) {
+    return Less(elastic, std::max(cached, std::min(cache_limit, cached + elastic / kCacheStepDivisor)));
+  };
+  const uint64_t share = elastic / 4;
+  split.pages_fit = pages_fit;
+  if (pages < elastic / 2) split.pages_fit = true;
+  if (pages >= pages_beside(pages_fit ? 0 : share) / 4 * 3) split.pages_fit = false;
+  split.cached_records = split.pages_fit ? 0 : share;
+  split.pages = pages_beside(split.cached_records);
+  return split;
+}
+
+std::unique_ptr<ProcessBudget> ProcessBudget::Open(Runtime& runtime, std::optional<uint64_t> wanted) {
+  const MemoryLimit limit = ReadMemoryLimit();
+  const uint64_t bytes = wanted.has_value() ? *wanted : limit.bytes == UINT64_MAX ? 0 : limit.bytes / 2;
+  if (bytes == 0) return nullptr;
+  std::string origin = wanted.has_value() ? "--memory" : Concat("half of ", limit.name, "; --memory sets another");
+  auto budget = std::make_unique<ProcessBudget>(runtime, bytes, Process(), std::move(origin));
+  budget->Start();
+  return budget;
+}
+
+ProcessBudget::ProcessBudget(Runtime& runtime, uint64_t bytes, Process process, std::string origin)
+    : runtime_(runtime), bytes_(bytes), process_(std::move(process)), origin_(std::move(origin)), mutex_(runtime) {
+  Measure();
+}
+
+ProcessBudget::~ProcessBudget() {
+  stop_.store(1, std::memory_order_seq_cst);
+  runtime_.WakeAll(stop_);
+  thread_.reset();
+}
+
+void ProcessBudget::Start() {
+  thread_ = runtime_.StartThread("memory-budget", [this] {
+    while (stop_.load(std::memory_order_seq_cst) == 0) {
+      Measure();
+      runtime_.Wait(stop_, 0, runtime_.Now() + kInterval);
+    }
+  });
+}
+
+MemoryUse ProcessBudget::Use() {
+  MemoryUse use;
+  for (const Registration* each = registered_; each != nullptr; each = each->next_) {
+    use.parts[static_cast<size_t>(each->part_)] += each->reporter_.bytes();
+    use.has_pages = use.has_pages || each->part_ == MemoryPart::kPages;
+  }
+  // Measured last: a part that grows meanwhile is then counted as a fixed part, which is on the safe side.
+  use.resident = process_.resident_bytes();
+  return use;
+}
+
+void ProcessBudget::Measure() {
+  const MutexLock lock(mutex_);
+  MemoryUse use = Use();
+  if (use.resident > bytes_ && runtime_.Now() >= next_return_) {
+    process_.return_freed();
+    next_return_ = runtime_.Now() + kReturnInterval;
+    use = Use();
+  }
+  const MemorySplit split = SplitMemory(bytes_, use, pages_fit_);
+  pages_fit_ = split.pages_fit;
+  const std::array<uint64_t, kMemoryParts> limits = {split.pages, split.versions, split.cached_records};
+  for (size_t i = 0; i < kMemoryParts; ++i) limits_[i].store(limits[i], std::memory_order_relaxed);
+  for (const Registration* each = registered_; each != nullptr; each = each->next_) {
+    if (each->reporter_.on_limit) each->reporter_.on_limit(limits[static_cast<size_t>(each->part_)]);
+  }
+}
+
+std::string ProcessBudget::Describe() const {
+  return Concat("memory budget ", bytes_ >> 20, " MiB (", origin_, ")");
+}
+
+uint64_t ProcessBudget::transaction_bytes() const { return std::min(bytes_ / 4, kMaxTransactionBytes); }
+uint64_t ProcessBudget::log_buffer_bytes() const {
+  return std::clamp(std::bit_floor(bytes_ / 64), kMinLogBufferBytes, kMaxLogBufferBytes);
+}
+uint64_t ProcessBudget::scan_ahead_bytes() const { return std::min(bytes_ / 16, kMaxScanAheadBytes); }
+
+ProcessBudget::Registration::Registration(ProcessBudget& budget, MemoryPart part, Reporter reporter)
+    : budget_(budget), part_(part), reporter_(std::move(reporter)) {
+  {
+    const MutexLock lock(budget_.mutex_);
+    next_ = budget_.registered_;
+    budget_.registered_ = this;
+  }
+  budget_.Measure();
+}
+
+ProcessBudget::Registration::~Registration() {
+  const MutexLock lock(budget_.mutex_);
+  Registration** link = &budget_.registered_;
+  while (*link != this) link = &(*link)->next_;
+  *link = next_;
+}
+
+}  // namespace deut

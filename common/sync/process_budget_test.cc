@@ -1,0 +1,183 @@
+#include "common/sync/process_budget.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "common/testing/leaping_runtime.h"
+#include "gtest/gtest.h"
+
+namespace deut {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kBudget = 1024 * kMiB;
+using Registration = ProcessBudget::Registration;
+
+// A process whose memory the test sets.
+class ProcessBudgetTest : public ::testing::Test {
+ protected:
+  // Measures and returns the limit of a part, in MiB.
+  uint64_t Limit(MemoryPart part) {
+    budget_.Measure();
+    return budget_.limit(part) / kMiB;
+  }
+  uint64_t Resident() const { return (fixed_ + pages_ + versions_ + cached_) * kMiB; }
+
+  testing::LeapingRuntime runtime_;
+  uint64_t fixed_ = 100, pages_ = 0, versions_ = 0, cached_ = 0;  // in MiB
+  uint64_t kept_free_ = 0;                                        // of the fixed bytes: the allocator can return them
+  int returned_ = 0;
+  ProcessBudget budget_{runtime_, kBudget,
+                        {.resident_bytes = [this] { return Resident(); },
+                         .return_freed =
+                             [this] {
+                               ++returned_;
+                               fixed_ -= kept_free_;
+                               kept_free_ = 0;
+                             }}};
+};
+
+class PagesAndVersionsTest : public ProcessBudgetTest {
+ protected:
+  Registration of_pages_{budget_, MemoryPart::kPages, {.bytes = [this] { return pages_ * kMiB; }}};
+  Registration of_versions_{budget_, MemoryPart::kVersions, {.bytes = [this] { return versions_ * kMiB; }}};
+  Registration of_cache_{budget_, MemoryPart::kCachedRecords, {.bytes = [this] { return cached_ * kMiB; }}};
+};
+
+TEST_F(PagesAndVersionsTest, PagesHaveWhatTheFixedPartsLeave) {
+  EXPECT_EQ(Limit(MemoryPart::kPages), 924u);
+  pages_ = 300;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 924u);
+  fixed_ = 400;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 624u);
+}
+
+TEST_F(PagesAndVersionsTest, PagesHaveWhatVersionsDoNotUse) {
+  pages_ = 300;
+  versions_ = 200;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 724u);
+  versions_ = 0;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 924u);
+}
+
+TEST_F(PagesAndVersionsTest, VersionsGrowIntoFreeMemoryUpToTheirCap) {
+  EXPECT_EQ(Limit(MemoryPart::kVersions), 256u);
+  pages_ = 700;
+  versions_ = 24;
+  EXPECT_EQ(Limit(MemoryPart::kVersions), 124u) << "half of the free 200";
+  pages_ = 1000;
+  versions_ = 0;
+  EXPECT_EQ(Limit(MemoryPart::kVersions), 64u) << "a sixteenth of the budget in any case";
+}
+
+TEST_F(PagesAndVersionsTest, RecordsAreCachedOnlyWhenPagesDoNotFit) {
+  pages_ = 600;
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 0u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 924u);
+  pages_ = 693;  // three quarters of 924
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 231u);
+  pages_ = 600;
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 231u) << "between the marks the decision stands";
+  pages_ = 461;
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 0u);
+}
+
+TEST_F(PagesAndVersionsTest, PagesYieldToCachedRecordsStepByStep) {
+  pages_ = 700;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 895u);
+  cached_ = 100;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 795u);
+  cached_ = 231;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 693u);
+}
+
+TEST_F(PagesAndVersionsTest, FixedPartsBeyondTheBudgetLeaveTheFloors) {
+  fixed_ = 2000;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 64u);
+  EXPECT_EQ(Limit(MemoryPart::kVersions), 64u);
+}
+
+// The pages follow their limit as an evictor does; then nothing exceeds the budget, whatever the other parts do.
+TEST_F(PagesAndVersionsTest, PartsTogetherStayWithinTheBudget) {
+  const auto follow = [this] {
+    pages_ = std::min(pages_ + 200, Limit(MemoryPart::kPages));
+    cached_ = std::min(cached_ + 10, budget_.limit(MemoryPart::kCachedRecords) / kMiB);
+    versions_ = std::min(versions_, budget_.limit(MemoryPart::kVersions) / kMiB);
+  };
+  for (int step = 0; step < 100; ++step) {
+    fixed_ = 100 + static_cast<uint64_t>(step) * 3;
+    versions_ += step % 7 == 0 ? 20 : 0;
+    follow();
+    follow();
+    EXPECT_LE(Resident(), kBudget + kBudget / 20) << step;
+  }
+  EXPECT_GT(cached_, 0u);
+  EXPECT_GT(versions_, 64u);
+}
+
+TEST_F(ProcessBudgetTest, WithoutPagesCachedRecordsHaveTheRest) {
+  uint64_t told = 0;
+  const Registration cache(
+      budget_, MemoryPart::kCachedRecords,
+      {.bytes = [this] { return cached_ * kMiB; }, .on_limit = [&told](uint64_t limit) { told = limit / kMiB; }});
+  EXPECT_EQ(told, 862u) << "14/15 of 924";
+  fixed_ = 500;
+  cached_ = 300;
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 489u);
+  EXPECT_EQ(told, 489u);
+}
+
+TEST_F(ProcessBudgetTest, EndedReporterIsNotAsked) {
+  int asked = 0;
+  {
+    const Registration pages(budget_, MemoryPart::kPages, {.bytes = [&asked] { return ++asked * kMiB; }});
+    budget_.Measure();
+  }
+  const int before = asked;
+  EXPECT_GE(before, 2);
+  budget_.Measure();
+  EXPECT_EQ(asked, before);
+}
+
+TEST_F(ProcessBudgetTest, FreedMemoryIsReturnedWhenTheBudgetIsExceeded) {
+  fixed_ = 1000;
+  kept_free_ = 500;
+  runtime_.Pass(ProcessBudget::kReturnInterval);
+  budget_.Measure();
+  EXPECT_EQ(returned_, 0) << "it is within the budget";
+  fixed_ = 1100;
+  budget_.Measure();
+  EXPECT_EQ(returned_, 1);
+  EXPECT_EQ(fixed_, 600u);
+  fixed_ = 1100;
+  budget_.Measure();
+  EXPECT_EQ(returned_, 1) << "not again so soon";
+  runtime_.Pass(ProcessBudget::kReturnInterval);
+  budget_.Measure();
+  EXPECT_EQ(returned_, 2);
+}
+
+TEST_F(ProcessBudgetTest, ConstantLimitsFollowTheBudget) {
+  EXPECT_EQ(budget_.version_cap(), 256 * kMiB);
+  EXPECT_EQ(budget_.transaction_bytes(), 256 * kMiB);
+  EXPECT_EQ(budget_.log_buffer_bytes(), 16 * kMiB);
+  EXPECT_EQ(budget_.scan_ahead_bytes(), 64 * kMiB);
+  const ProcessBudget large(runtime_, 64 * kBudget, {.resident_bytes = [] { return 0; }});
+  EXPECT_EQ(large.transaction_bytes(), 2 * kBudget);
+  EXPECT_EQ(large.log_buffer_bytes(), 64 * kMiB);
+  EXPECT_EQ(large.scan_ahead_bytes(), 256 * kMiB);
+}
+
+TEST(ProcessBudgetOpenTest, ZeroIsNoBudgetAndTheDefaultIsPartOfTheMachine) {
+  EXPECT_EQ(ProcessBudget::Open(RealRuntime(), 0), nullptr);
+  const auto given = ProcessBudget::Open(RealRuntime(), kBudget);
+  ASSERT_NE(given, nullptr);
+  EXPECT_EQ(given->bytes(), kBudget);
+  EXPECT_EQ(given->Describe(), "memory budget 1024 MiB (--memory)");
+  const auto usual = ProcessBudget::Open(RealRuntime(), std::nullopt);
+  if (usual != nullptr) EXPECT_GT(usual->bytes(), kMiB);
+}
+
+}  // namespace
+}  // namespace deut
