@@ -36,6 +36,7 @@ MemorySplit SplitMemory(uint64_t budget, const MemoryUse& use, bool pages_fit) {
   const uint64_t free = Less(budget, use.resident);
   split.versions = std::clamp(versions + free / 2, budget / kLeastVersionsDivisor, budget / kMaxVersionsDivisor);
   if (!use.has_pages) {
+    split.pages = elastic;  // for pages that are about to be registered
     split.cached_records = elastic / 15 * 14;
     return split;
   }
