@@ -56,6 +56,13 @@ std::string Named(std::string_view where, std::string_view name) {
 }
 std::string_view Place(std::string_view where) { return where == "--" ? "" : where; }
 
+Result<uint64_t> ParseBytesWithin(std::string_view text, uint64_t low, uint64_t high) {
+  DEUT_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(text));
+  if (bytes < low || bytes > high)
+    return DEUT_ERROR(kInvalidArgument, "\"", text, "\" is not from ", FormatBytes(low), " to ", FormatBytes(high));
+  return bytes;
+}
+
 }  // namespace
 
 FlagSet::FlagSet(std::string program, std::string description)
@@ -125,13 +132,18 @@ void FlagSet::Add(std::string name, std::vector<std::string>* field, std::string
 
 void FlagSet::AddBytes(std::string name, uint64_t* field, std::string help, uint64_t low, uint64_t high) {
   AddFlag(std::move(name), "BYTES", FormatBytes(*field), std::move(help), [field, low, high](std::string_view text) {
-    DEUT_ASSIGN_OR_RETURN(const uint64_t bytes, ParseBytes(text));
-    if (bytes < low || bytes > high) {
-      return DEUT_ERROR(kInvalidArgument, "\"", text, "\" is not from ", FormatBytes(low), " to ", FormatBytes(high));
-    }
-    *field = bytes;
+    DEUT_ASSIGN_OR_RETURN(*field, ParseBytesWithin(text, low, high));
     return Status::Ok();
   });
+}
+
+void FlagSet::AddBytes(std::string name, std::optional<uint64_t>* field, std::string help, std::string otherwise,
+                       uint64_t low, uint64_t high) {
+  AddFlag(std::move(name), "BYTES", field->has_value() ? FormatBytes(**field) : std::move(otherwise), std::move(help),
+          [field, low, high](std::string_view text) {
+            DEUT_ASSIGN_OR_RETURN(*field, ParseBytesWithin(text, low, high));
+            return Status::Ok();
+          });
 }
 
 void FlagSet::AddSigned(std::string name, int64_t value, std::string help, int64_t low, int64_t high,

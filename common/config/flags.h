@@ -25,6 +25,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -64,6 +65,9 @@ class FlagSet {
   }
   // An amount of bytes ("512MiB") in [low, high].
   void AddBytes(std::string name, uint64_t* field, std::string help, uint64_t low = 0, uint64_t high = UINT64_MAX);
+  // The same. Without the flag the field stays empty; `otherwise` says what then holds.
+  void AddBytes(std::string name, std::optional<uint64_t>* field, std::string help, std::string otherwise,
+                uint64_t low = 0, uint64_t high = UINT64_MAX);
   // One of the named values. REQUIRES: the field's value is among them.
   template <typename Enum>
   void AddEnum(std::string name, Enum* field, const std::vector<std::pair<std::string, Enum>>& values,

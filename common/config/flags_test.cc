@@ -1,6 +1,7 @@
 #include "common/config/flags.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,18 @@ class FlagsTest : public ::testing::Test {
   Options options_;
   FlagSet flags_{"program", "Does things."};
 };
+
+TEST_F(FlagsTest, BytesWithoutAFlagStayEmptyAndHelpSaysWhatThenHolds) {
+  std::optional<uint64_t> part, other;
+  flags_.AddBytes("part", &part, "one part", "a quarter", 1 << 10, 1 << 20);
+  flags_.AddBytes("other", &other, "another part", "the rest");
+  EXPECT_NE(flags_.Help().find("one part (default a quarter)"), std::string::npos) << flags_.Help();
+  const auto parsed = Parse({"--part=64KiB"});
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  EXPECT_EQ(part, uint64_t{64} << 10);
+  EXPECT_FALSE(other.has_value());
+  EXPECT_NE(ErrorOf({"--part=2MiB"}).find("is not from"), std::string::npos);
+}
 
 TEST_F(FlagsTest, EveryKind) {
   const auto operands = Parse({"--verbose", "put", "--data_dir=/x=y", "--theta=0.99", "--threads=64", "--offset=-7",
