@@ -52,7 +52,8 @@ class EvictorDrainTest : public ::testing::Test {
   void Start() {
     auto created = PageEvictor::Create(
         RealRuntime(), t_.environment(), t_.store(), t_, t_, *loader_,
-        [this] { return t_.tree().statistics().bytes + t_.domain().pending_bytes(); }, kBudget,
+        PageEvictor::BudgetOfPages([this] { return t_.tree().statistics().bytes + t_.domain().pending_bytes(); },
+                                   uint64_t{kBudget}),
         /*merge_interval=*/std::chrono::hours(1), [this](const Status&) { errors_.fetch_add(1); });
     ASSERT_TRUE(created.ok());
     evictor_ = std::move(*created);

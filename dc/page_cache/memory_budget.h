@@ -17,6 +17,9 @@
 //     the next pages, a sixteenth of the limit, does not count. Once room counts, evicting gains nothing before slabs
 //     become empty. The evictor then empties slabs (page_evictor.h): BytesToDrain().
 //
+// The limit is a constant, or changes with what other parts of the process leave (common/sync/process_budget.h). So a
+// caller that compares with a level twice asks for it twice, and each method uses one value of it.
+//
 // Thread-safety: all methods from any thread, as the functions. Ownership: a value.
 #ifndef DC_PAGE_CACHE_MEMORY_BUDGET_H_
 #define DC_PAGE_CACHE_MEMORY_BUDGET_H_
@@ -34,55 +37,73 @@ class MemoryBudget {
   // emptied, however small the budget is.
   static constexpr uint64_t kLeastToleratedRoom = 32 << 20;
 
+  // However little other parts of the process leave, a component has this much.
+  static constexpr uint64_t kLeastLimit = 8 << 20;
+
   // `accounted`: returns the bytes that the component counts. `room`: returns the room that belongs to this number of
   // accounted bytes; none: there is none. `limit` 0: there is no limit, and no room counts.
   MemoryBudget(std::function<uint64_t()> accounted, uint64_t limit, std::function<uint64_t(uint64_t)> room = nullptr)
-      : accounted_(std::move(accounted)),
-        room_(std::move(room)),
-        limit_(limit),
-        high_mark_(limit / 8 * 7),
-        low_mark_(limit / 16 * 13) {}
+      : accounted_(std::move(accounted)), room_(std::move(room)), limit_(limit) {}
+  // `limit`: returns the limit of this moment, which is not 0.
+  MemoryBudget(std::function<uint64_t()> accounted, std::function<uint64_t()> limit,
+               std::function<uint64_t(uint64_t)> room = nullptr)
+      : accounted_(std::move(accounted)), room_(std::move(room)), limit_(0), moving_limit_(std::move(limit)) {}
 
-  bool unlimited() const { return limit_ == 0; }
-  uint64_t limit() const { return limit_; }
-  uint64_t apply_limit() const { return limit_ - limit_ / 16; }
-  uint64_t low_mark() const { return low_mark_; }
-  uint64_t tolerated_room() const { return std::max(limit_ / 8, kLeastToleratedRoom); }
+  // The limit with which accounted bytes and room together take at most `bytes` and a twentieth more (small figures:
+  // unless kLeastLimit and the least room exceed that).
+  static uint64_t LimitWithin(uint64_t bytes) {
+    const uint64_t most = bytes + bytes / 20;
+    return std::max(std::min(bytes / 15 * 14, most - std::min(most, kLeastToleratedRoom)), kLeastLimit);
+  }
+
+  bool unlimited() const { return limit_ == 0 && moving_limit_ == nullptr; }
+  uint64_t limit() const { return moving_limit_ == nullptr ? limit_ : moving_limit_(); }
+  uint64_t apply_limit() const {
+    const uint64_t limit = this->limit();
+    return limit - limit / 16;
+  }
+  uint64_t low_mark() const { return limit() / 16 * 13; }
+  uint64_t tolerated_room() const { return ToleratedRoom(limit()); }
 
   uint64_t accounted() const { return accounted_(); }
-  uint64_t used() const {
-    const uint64_t accounted = accounted_();
-    return accounted + CountedRoom(accounted);
-  }
+  uint64_t used() const { return Used(limit()); }
   // Both are false without a limit.
   // `pending`: those of the accounted bytes that are retired. They become free without the evictor.
-  bool IsExceededWithout(uint64_t pending) const { return !unlimited() && used() > limit_ + pending; }
-  bool IsOverHighMark() const { return !unlimited() && used() > high_mark_; }
-  // Bytes that may be brought in before the evictor works; without a limit, any number.
-  uint64_t room_below_high_mark() const {
-    return unlimited() ? UINT64_MAX : high_mark_ - std::min(high_mark_, used());
+  bool IsExceededWithout(uint64_t pending) const {
+    const uint64_t limit = this->limit();
+    return !unlimited() && Used(limit) > limit + pending;
+  }
+  bool IsOverHighMark() const {
+    const uint64_t limit = this->limit();
+    return !unlimited() && Used(limit) > limit / 8 * 7;
   }
   // Bytes of slabs that must be emptied so that the used bytes fall to the low mark. 0: no room counts. At least half
   // the tolerated room is left: to fill that as well would move many bytes for few.
   uint64_t BytesToDrain() const {
+    const uint64_t limit = this->limit();
+    const uint64_t low_mark = limit / 16 * 13;
     const uint64_t accounted = accounted_();
-    const uint64_t counted = CountedRoom(accounted);
+    const uint64_t counted = CountedRoom(accounted, limit);
     const uint64_t used = accounted + counted;
-    return counted == 0 || used <= low_mark_ ? 0 : std::min(used - low_mark_, counted + tolerated_room() / 2);
+    return counted == 0 || used <= low_mark ? 0 : std::min(used - low_mark, counted + ToleratedRoom(limit) / 2);
   }
 
  private:
-  uint64_t CountedRoom(uint64_t accounted) const {
+  static uint64_t ToleratedRoom(uint64_t limit) { return std::max(limit / 8, kLeastToleratedRoom); }
+  uint64_t Used(uint64_t limit) const {
+    const uint64_t accounted = accounted_();
+    return accounted + CountedRoom(accounted, limit);
+  }
+  uint64_t CountedRoom(uint64_t accounted, uint64_t limit) const {
     if (unlimited() || room_ == nullptr) return 0;
     const uint64_t room = room_(accounted);
-    return room - std::min(room, tolerated_room());
+    return room - std::min(room, ToleratedRoom(limit));
   }
 
   const std::function<uint64_t()> accounted_;
   const std::function<uint64_t(uint64_t)> room_;
   const uint64_t limit_;
-  const uint64_t high_mark_;
-  const uint64_t low_mark_;
+  const std::function<uint64_t()> moving_limit_;  // empty: limit_ is the limit
 };
 
 }  // namespace deut::dc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -204,6 +205,29 @@ TEST_F(ChangeOfWorkloadTest, SlabsStayWithinTheLimitAndAnEighth) {
   }
   EXPECT_GT(drains_, 0);
   EXPECT_LE(moved_, drained_) << "at most as many bytes are moved as are got back";
+}
+
+TEST(MemoryBudgetTest, LevelsFollowAMovingLimit) {
+  uint64_t limit = 1600;
+  const MemoryBudget budget([] { return uint64_t{1450}; }, std::function<uint64_t()>([&limit] { return limit; }));
+  EXPECT_FALSE(budget.unlimited());
+  EXPECT_TRUE(budget.IsOverHighMark());
+  EXPECT_FALSE(budget.IsExceededWithout(0));
+  limit = 1440;
+  EXPECT_TRUE(budget.IsExceededWithout(0));
+  EXPECT_EQ(budget.apply_limit(), 1350u);
+  limit = 3200;
+  EXPECT_FALSE(budget.IsOverHighMark());
+}
+
+TEST(MemoryBudgetTest, PagesAndRoomStayWithinTheGivenBytesAndATwentieth) {
+  for (uint64_t mib = 40; mib < 10'000; mib += 7) {
+    const uint64_t limit = MemoryBudget::LimitWithin(mib * kMiB);
+    const MemoryBudget budget([] { return 0; }, limit);
+    EXPECT_LE(limit + budget.tolerated_room(), mib * kMiB / 20 * 21) << mib;
+  }
+  EXPECT_EQ(MemoryBudget::LimitWithin(15'000 * kMiB), 14'000 * kMiB);
+  EXPECT_EQ(MemoryBudget::LimitWithin(0), MemoryBudget::kLeastLimit);
 }
 
 TEST(MemoryBudgetTest, WithoutALimitNothingIsTooMuch) {

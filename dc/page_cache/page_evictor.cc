@@ -144,28 +144,28 @@ class PageEvictor::EvictVisitor final : public PageVisitor {
 
 Result<std::unique_ptr<PageEvictor>> PageEvictor::Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                          SegmentStore& store, TreeSource& source, TableList& tables,
-                                                         PageLoader& loader, std::function<uint64_t()> accounted,
-                                                         uint64_t budget, Duration merge_interval,
+                                                         PageLoader& loader, MemoryBudget budget,
+                                                         Duration merge_interval,
                                                          std::function<void(const Status&)> on_error) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher, PageFlusher::Create(trees, store, source));
-  std::unique_ptr<PageEvictor> evictor(new PageEvictor(runtime, trees, source, tables, loader, std::move(accounted),
-                                                       budget, merge_interval, std::move(on_error),
-                                                       std::move(flusher)));
-  loader.SetMemoryGate([evictor = evictor.get()](uint64_t loading) { return evictor->AdmitsLoad(loading); });
+  std::unique_ptr<PageEvictor> evictor(new PageEvictor(runtime, trees, source, tables, loader, std::move(budget),
+                                                       merge_interval, std::move(on_error), std::move(flusher)));
+  loader.SetMemoryGate([evictor = evictor.get()](uint64_t loading, LoadAdmission admission) {
+    return evictor->AdmitsLoad(loading, admission);
+  });
   evictor->thread_ = runtime.StartThread("dc-evictor", [evictor = evictor.get()] { evictor->Run(); });
   return evictor;
 }
 
 PageEvictor::PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-                         PageLoader& loader, std::function<uint64_t()> accounted, uint64_t budget,
-                         Duration merge_interval, std::function<void(const Status&)> on_error,
-                         std::unique_ptr<PageFlusher> flusher)
+                         PageLoader& loader, MemoryBudget budget, Duration merge_interval,
+                         std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher)
     : runtime_(runtime),
       trees_(trees),
       source_(source),
       tables_(tables),
       loader_(loader),
-      budget_(std::move(accounted), budget, PageMemory::FreeBytesOf),
+      budget_(std::move(budget)),
       on_error_(std::move(on_error)),
       flusher_(std::move(flusher)),
       merger_(runtime, trees.domain, source, tables, loader, merge_interval,
@@ -195,17 +195,18 @@ void PageEvictor::WaitForMemory(Purpose purpose) {
   // A thread that waited inside a guard would itself keep the memory of evicted pages from being freed.
   DEUT_DCHECK(!trees_.domain.guard_held());
   if (budget_.unlimited()) return;
-  uint64_t limit = purpose == Purpose::kToRead ? budget_.limit() : budget_.apply_limit();
+  bool leaves_room = purpose == Purpose::kToApply;
   const MonotonicTime patience = runtime_.Now() + kMaxApplyWait;
   for (;;) {
     // Loaded before memory is measured: if some is freed in between, Wait returns at once.
     const uint32_t progress = waiters_.progress();
-    if (budget_.used() <= limit || stops()) return;
+    // The limit may change while this thread waits.
+    if (budget_.used() <= (leaves_room ? budget_.apply_limit() : budget_.limit()) || stops()) return;
     // The evictor's last rounds freed nothing, so waiting is useless; it goes on trying.
     if (waiters_.AdmitsWithoutProgress()) return;
     WakeIfOverHighMark();
-    waiters_.Wait(progress, limit == budget_.limit() ? kNoDeadline : Deadline(patience));
-    if (limit != budget_.limit() && runtime_.Now() >= patience) limit = budget_.limit();
+    waiters_.Wait(progress, leaves_room ? Deadline(patience) : kNoDeadline);
+    if (leaves_room && runtime_.Now() >= patience) leaves_room = false;
   }
 }
 

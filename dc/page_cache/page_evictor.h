@@ -34,6 +34,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -43,6 +44,7 @@
 #include "common/runtime/runtime.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_flusher.h"
+#include "dc/bwtree/page_memory.h"
 #include "dc/page_cache/freed_memory_returner.h"
 #include "dc/page_cache/memory_budget.h"
 #include "dc/page_cache/memory_waiters.h"
@@ -53,13 +55,17 @@ namespace deut::dc {
 
 class PageEvictor {
  public:
-  // `accounted`, `budget`: see MemoryBudget; without a limit nothing is evicted. `merge_interval`: see PageMerger.
+  // `budget`: see MemoryBudget; without a limit nothing is evicted. `merge_interval`: see PageMerger.
   // `on_error`: called on the evictor's thread with the reason why pages cannot be written.
   static Result<std::unique_ptr<PageEvictor>> Create(Runtime& runtime, const BwTreeEnvironment& trees,
                                                      SegmentStore& store, TreeSource& source, TableList& tables,
-                                                     PageLoader& loader, std::function<uint64_t()> accounted,
-                                                     uint64_t budget, Duration merge_interval,
+                                                     PageLoader& loader, MemoryBudget budget, Duration merge_interval,
                                                      std::function<void(const Status&)> on_error);
+  // The budget of pages in the process's slabs. `limit`: a number of bytes, or a function that returns it.
+  template <typename Limit>
+  static MemoryBudget BudgetOfPages(std::function<uint64_t()> accounted, Limit limit) {
+    return MemoryBudget(std::move(accounted), std::move(limit), PageMemory::FreeBytesOf);
+  }
   ~PageEvictor();
   PageEvictor(const PageEvictor&) = delete;
   PageEvictor& operator=(const PageEvictor&) = delete;
@@ -99,7 +105,7 @@ class PageEvictor {
   using PageSet = absl::flat_hash_set<PageId>;
 
   PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
-              PageLoader& loader, std::function<uint64_t()> accounted, uint64_t budget, Duration merge_interval,
+              PageLoader& loader, MemoryBudget budget, Duration merge_interval,
               std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
   // Which pages a walk treats: those that were not used since the last visit, or those in slabs that are to be emptied.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,9 +48,13 @@ class PageEvictorTest : public ::testing::Test, public TableList {
 
   std::vector<TableId> LiveTables() override { return *tables_.load(); }
 
-  void Start(uint64_t budget = kBudget) {
+  void Start() { Start(uint64_t{kBudget}); }
+  // `budget`: a number of bytes, or a function that returns it.
+  template <typename Budget>
+  void Start(Budget budget) {
     auto created = PageEvictor::Create(
-        RealRuntime(), t_.environment(), t_.store(), t_, *this, *loader_, [this] { return used(); }, budget,
+        RealRuntime(), t_.environment(), t_.store(), t_, *this, *loader_,
+        PageEvictor::BudgetOfPages([this] { return used(); }, std::move(budget)),
         /*merge_interval=*/std::chrono::seconds(1),
         [this](const Status& status) {
           last_error_.store(status.code());
@@ -99,7 +104,7 @@ class PageEvictorTest : public ::testing::Test, public TableList {
 
 TEST_F(PageEvictorTest, WithoutABudgetNoPageIsEvictedAndNoThreadWaits) {
   t_.FillSettled(100);
-  Start(/*budget=*/0);
+  Start(/*budget=*/uint64_t{0});
   SayUsed(uint64_t{1} << 60);
   evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
   evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
@@ -116,6 +121,22 @@ TEST_F(PageEvictorTest, BelowTheHighMarkNoPageIsEvicted) {
   evictor_->WaitForMemory(PageEvictor::Purpose::kToApply);
   EXPECT_EQ(evictor_->rounds(), 0u);
   EXPECT_EQ(evictor_->evictions(), 0u);
+}
+
+// Other parts of the process need memory, so the limit falls below what the pages take.
+TEST_F(PageEvictorTest, AFallingLimitEvictsPages) {
+  t_.FillSettled(400);
+  ClearUsedMarks();
+  std::atomic<uint64_t> limit{16 * kBudget};
+  Start(std::function<uint64_t()>([&limit] { return limit.load(); }));
+  said_.store(kMeasured);
+  evictor_->WaitForMemory(PageEvictor::Purpose::kToRead);
+  EXPECT_EQ(evictor_->evictions(), 0u);
+  const uint64_t pages = t_.tree().statistics().bytes;
+  limit.store(pages / 2);
+  EXPECT_TRUE(Until([&] { return t_.tree().statistics().bytes <= limit.load(); }));
+  EXPECT_GT(evictor_->evictions(), 0u);
+  evictor_.reset();  // it asks for the limit
 }
 
 TEST_F(PageEvictorTest, PagesThatWereUsedHaveASecondChance) {

@@ -30,7 +30,8 @@ class TestOperations {
         loader_(*PageLoader::Create(RealRuntime(), trees_.registry(), trees_.domain(), trees_.segments())) {
     auto evictor = PageEvictor::Create(
         RealRuntime(), trees_.environment(), trees_.segments(), trees_.registry(), trees_.registry(), *loader_,
-        [this] { return trees_.memory_bytes(); }, /*budget=*/0, /*merge_interval=*/std::chrono::seconds(1),
+        PageEvictor::BudgetOfPages([this] { return trees_.memory_bytes(); }, uint64_t{0}),
+        /*merge_interval=*/std::chrono::seconds(1),
         [](const Status& status) { FailStop(status.ToString()); });
     DEUT_CHECK(evictor.ok());
     evictor_ = std::move(*evictor);

@@ -13,6 +13,7 @@
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
+#include "common/sync/process_budget.h"
 #include "common/testing/test_points.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/store/world_fixture.h"
@@ -51,6 +52,27 @@ TEST(PersistenceTest, RedoBringsTheRest) {
     world.Restart();
     world.ExpectRight();
   }
+}
+
+TEST(PersistenceTest, PagesTakePartInTheMemoryBudgetOfTheProcess) {
+  constexpr uint64_t kMiB = 1 << 20;
+  ProcessBudget budget(RealRuntime(), 1024 * kMiB, {.resident_bytes = [] { return 500 * kMiB; }});
+  {
+    RecordStoreOptions options = SmallPages(0);
+    options.memory_bytes.reset();
+    options.process_budget = &budget;
+    World world(options);
+    Random random(3);
+    world.Create();
+    Change(&world, &random, 2000, 2000);
+    budget.Measure();
+    // All resident memory that the store does not report is a fixed part.
+    const uint64_t reported = budget.limit(MemoryPart::kPages) - 524 * kMiB;
+    EXPECT_GT(reported, 100u << 10);
+    EXPECT_LE(reported, 500 * kMiB);
+  }
+  budget.Measure();
+  EXPECT_EQ(budget.limit(MemoryPart::kPages), 524 * kMiB) << "the store has ended";
 }
 
 TEST(PersistenceTest, MoreThanMemoryHolds) {

@@ -84,8 +84,8 @@ Status RecordStore::Start(const Location& location) {
   DEUT_CHECK(stable() == found_.stable);  // a TC that knew the incarnation before relies on it
   DEUT_ASSIGN_OR_RETURN(
       evictor_, PageEvictor::Create(
-                    runtime_, environment, segments, tables, tables, *loader_, [this] { return accounted_bytes(); },
-                    options_.memory_bytes, options_.merge_interval, report));
+                    runtime_, environment, segments, tables, tables, *loader_, PageBudget(),
+                    options_.merge_interval, report));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, trees_.pages(), trees_.domain(), segments,
                                               options_.store.segment_bytes, options_.cleaner, report);
   scrubber_ = std::make_unique<SegmentScrubber>(runtime_, trees_.pages(), trees_.domain(), segments, options_.scrubber);
@@ -98,12 +98,31 @@ Status RecordStore::Start(const Location& location) {
       std::make_unique<RecordOperations>(runtime_, trees_, *loader_, *evictor_,
                                          RecordOperationsOptions{.leaf_page_bytes = options_.tree.leaf_page_bytes,
                                                                  .apply_helpers = options_.apply_helpers});
+  if (options_.process_budget != nullptr) {
+    registration_.emplace(*options_.process_budget, MemoryPart::kPages,
+                          ProcessBudget::Reporter{.bytes = [this] {
+                            const uint64_t accounted = accounted_bytes();
+                            return accounted + PageMemory::FreeBytesOf(accounted);
+                          }});
+  }
   return Status::Ok();
+}
+
+MemoryBudget RecordStore::PageBudget() {
+  const auto accounted = [this] { return accounted_bytes(); };
+  const ProcessBudget* const process = options_.process_budget;
+  if (options_.memory_bytes.has_value() || process == nullptr)
+    return PageEvictor::BudgetOfPages(accounted, options_.memory_bytes.value_or(0));
+  // Until the pages are registered, at the end of Start, the budget counts them as a fixed part.
+  return PageEvictor::BudgetOfPages(accounted, std::function<uint64_t()>([process] {
+                                      return MemoryBudget::LimitWithin(process->limit(MemoryPart::kPages));
+                                    }));
 }
 
 // The background threads end in the opposite order of their start. The evictor's asks the checkpointer for its memory,
 // so it ends first. Recovery may have failed before some of them were started.
 RecordStore::~RecordStore() {
+  registration_.reset();
   operations_.reset();
   hot_pages_.reset();
   scrubber_.reset();

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/process_budget.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_memory.h"
 #include "dc/checkpoint/checkpointer.h"
@@ -44,8 +46,10 @@ struct RecordStoreOptions {
   SegmentStoreOptions store;
   CleanerOptions cleaner;
   ScrubberOptions scrubber;
-  // Limit of memory_bytes(); 0: no limit.
-  uint64_t memory_bytes = 0;
+  // Limit of memory_bytes(); 0: no limit. Without a value the process's budget sets it; without that there is none.
+  std::optional<uint64_t> memory_bytes;
+  // The budget of the process that the pages take part in; may be null. It outlives the store.
+  ProcessBudget* process_budget = nullptr;
   // Pages that may be merged are searched for at most once in this interval.
   Duration merge_interval = std::chrono::seconds(1);
   // As RecordOperationsOptions::apply_helpers.
@@ -127,6 +131,8 @@ class RecordStore {
   RecordStore(Runtime& runtime, const RecordStoreOptions& options, RecoveredPages recovered);
 
   Status Start(const Location& location);
+  // The limit of the options, or of the process's budget.
+  MemoryBudget PageBudget();
   // Those of memory_bytes() that this object counts itself.
   uint64_t accounted_bytes() { return trees_.memory_bytes() + checkpointer_->capture_bytes(); }
   // Calls on_failure, unless the status is OK, a lack of space, or a page that cannot be read.
@@ -160,6 +166,7 @@ class RecordStore {
   std::unique_ptr<SegmentScrubber> scrubber_;
   std::unique_ptr<HotPages> hot_pages_;  // null: the options say so
   std::unique_ptr<RecordOperations> operations_;
+  std::optional<ProcessBudget::Registration> registration_;
 };
 
 }  // namespace deut::dc
