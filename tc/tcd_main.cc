@@ -34,7 +34,6 @@ DaemonOptions Defaults() {
 // The DC is in another process, perhaps on another host.
 TransactionComponentOptions ComponentDefaults() {
   TransactionComponentOptions options;
-  options.read_cache.bytes = uint64_t{256} << 20;
   // A batch costs several thread switches in both processes, whatever its size. No thread waits for it to be applied; it only delays the release of
   // memory. The time is less than Collector::Options::fold_after, so commits are collected without being folded before.
   options.dc_link.linger = milliseconds(4);
@@ -59,6 +58,7 @@ Status Serve(Options& options, DaemonContext& context) {
   GrpcDataComponent dc(runtime, peer,
                        GrpcDataComponentOptions{.data_streams = options.dc_streams, .events = &context.events()});
   options.component.log.directory = options.daemon.data_dir;
+  options.component.process_budget = context.memory();
   options.component.dc_link.dc_name = peer->name();
   // A TC that is fenced or permanently refused ends: a supervisor and its clients then look for the one that serves.
   options.component.on_refused = [&context](const Status& status) { context.End(status); };

@@ -29,13 +29,26 @@ ReadCache::ReadCache(uint64_t budget_bytes, bool keep_written, ReclamationDomain
       records_(records),
       budget_bytes_(budget_bytes),
       keep_written_(keep_written),
-      wake_bytes_(budget_bytes - RoomBytes(budget_bytes) / 2),
-      keep_bytes_(budget_bytes - RoomBytes(budget_bytes)),
       of_dc_(AlwaysCommitted()) {}
 
 ReadCache::~ReadCache() {
   ReclamationDomain::Guard guard(domain_);
   of_dc_->DropReference(domain_);
+}
+
+uint64_t ReadCache::WakeBytes() const {
+  const uint64_t budget = budget_bytes();
+  return budget - RoomBytes(budget) / 2;
+}
+
+uint64_t ReadCache::KeepBytes() const {
+  const uint64_t budget = budget_bytes();
+  return budget - RoomBytes(budget);
+}
+
+bool ReadCache::SetBudget(uint64_t bytes) {
+  budget_bytes_.store(bytes, std::memory_order_relaxed);
+  return this->bytes() > WakeBytes();
 }
 
 bool ReadCache::Reserve(uint64_t bytes, uint64_t limit) {
@@ -48,10 +61,12 @@ bool ReadCache::Reserve(uint64_t bytes, uint64_t limit) {
 
 bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::optional<std::string_view> value,
                      const SpillWatch& spills) {
+  const uint64_t budget = budget_bytes();
+  if (budget == 0) return false;
   const std::string_view copied = value.value_or(std::string_view());
   const uint64_t entry_bytes = EntryBytes(key.size());
   const uint64_t copy_bytes = sizeof(RecordVersion) + copied.size();
-  if (!Reserve(entry_bytes + copy_bytes, budget_bytes_)) {
+  if (!Reserve(entry_bytes + copy_bytes, budget)) {
     no_room_.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
@@ -75,17 +90,17 @@ bool ReadCache::Fill(uint64_t hash, TableId table, std::string_view key, std::op
     DEUT_POINT("read_cache.before_push");
     Push(entry);
   }
-  return bytes() > wake_bytes_;
+  return bytes() > WakeBytes();
 }
 
 bool ReadCache::Refresh(RecordEntry& entry, const RecordVersion& applied) {
-  if (applied.paged_out) return false;
+  if (applied.paged_out || budget_bytes() == 0) return false;
   // Other threads may set QUEUED meanwhile; only this thread clears it.
   const bool queued = entry.word.Load().queued();
   if (!queued && (!keep_written_ || applied.tombstone)) return false;
   const uint64_t entry_bytes = queued ? 0 : EntryBytes(entry.key_bytes);
   const uint64_t copy_bytes = sizeof(RecordVersion) + applied.value().size();
-  if (!Reserve(entry_bytes + copy_bytes, queued ? budget_bytes_ : keep_bytes_)) {
+  if (!Reserve(entry_bytes + copy_bytes, queued ? budget_bytes() : KeepBytes())) {
     if (queued) no_room_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
@@ -166,10 +181,10 @@ void ReadCache::EvictEntry(RecordEntry* entry, OnUnqueued on_unqueued) {
 }
 
 bool ReadCache::Evict(size_t max_entries, OnUnqueued on_unqueued) {
-  if (bytes() <= keep_bytes_) return false;
+  if (bytes() <= KeepBytes()) return false;
   ReclamationDomain::Guard guard(domain_);
   DrainArrivals();
-  for (size_t looked = 0; bytes() > keep_bytes_ && first_ != nullptr; ++looked) {
+  for (size_t looked = 0; bytes() > KeepBytes() && first_ != nullptr; ++looked) {
     if (looked == max_entries) return true;
     RecordEntry* const entry = Pop();
     const RecordVersion* const head = entry->word.Load().head;

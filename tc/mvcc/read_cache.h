@@ -39,7 +39,8 @@
 //   takes nothing from readers.
 // Memory: an entry and a version per copy, counted with their keys and values before they are made. An answer that does not fit in the budget is
 //   not kept. The collector keeps some room free, so that is rare. A hit allocates and counts nothing; it marks the copy as used.
-// Thread-safety: Fill, Replaced, Use and the figures from any thread; Refresh, Evict and Clear by the collector's.
+// A budget that is lowered holds as soon as the collector has evicted what exceeds it; answers are refused at once.
+// Thread-safety: Fill, Replaced, Use, SetBudget and the figures from any thread; Refresh, Evict and Clear by the collector's.
 // Ownership: the queue's links are in the entries; copies belong to their chains, and may outlive the cache.
 #ifndef TC_MVCC_READ_CACHE_H_
 #define TC_MVCC_READ_CACHE_H_
@@ -98,7 +99,9 @@ class ReadCache {
   // Evicts every copy that was there when it was called.
   void Clear(OnUnqueued on_unqueued);
 
-  uint64_t budget_bytes() const { return budget_bytes_; }
+  uint64_t budget_bytes() const { return budget_bytes_.load(std::memory_order_relaxed); }
+  // Changes the budget. Returns true if the collector should evict. With a budget of 0 no answer is kept.
+  bool SetBudget(uint64_t bytes);
   // Bytes of linked copies and queued entries.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   uint64_t filled() const { return filled_.load(std::memory_order_relaxed); }
@@ -109,6 +112,10 @@ class ReadCache {
   uint64_t no_room() const { return no_room_.load(std::memory_order_relaxed); }
 
  private:
+  // Above it the collector is woken.
+  uint64_t WakeBytes() const;
+  // The collector evicts down to it.
+  uint64_t KeepBytes() const;
   static uint64_t EntryBytes(size_t key_bytes) { return sizeof(RecordEntry) + key_bytes; }
   // Adds to bytes_. False, and nothing added, if the sum would exceed `limit`.
   bool Reserve(uint64_t bytes, uint64_t limit);
@@ -128,10 +135,8 @@ class ReadCache {
 
   ReclamationDomain& domain_;
   RecordTable& records_;
-  const uint64_t budget_bytes_;
+  std::atomic<uint64_t> budget_bytes_;
   const bool keep_written_;
-  const uint64_t wake_bytes_;  // above it the collector is woken
-  const uint64_t keep_bytes_;  // the collector evicts down to it
   TransactionRecord* const of_dc_;
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> filled_{0};

@@ -290,6 +290,35 @@ TEST_F(ReadCacheTest, ASealedEntryGetsNoCopy) {
   EXPECT_EQ(Sees("a"), "1");
 }
 
+TEST_F(ReadCacheTest, ALoweredBudgetEvictsAndARaisedOneHasRoom) {
+  const uint64_t each = BytesOf("k00", 10);
+  ReadCache cache(16 * each, false, domain, table);
+  for (int i = 10; i < 20; ++i) EXPECT_FALSE(Fill(cache, Concat("k", i), "0123456789"));
+  EXPECT_TRUE(cache.SetBudget(4 * each)) << "the collector has to evict";
+  EXPECT_TRUE(Fill(cache, "k20", "0123456789"));
+  EXPECT_EQ(Sees("k20"), "?") << "there is no room";
+  EXPECT_FALSE(Evict(cache, 100));
+  EXPECT_LE(cache.bytes(), 4 * each);
+  EXPECT_FALSE(cache.SetBudget(16 * each));
+  EXPECT_FALSE(Fill(cache, "k20", "0123456789"));
+  EXPECT_EQ(Sees("k20"), "0123456789");
+  Clear(cache);
+}
+
+// The collector is not woken for answers that are not kept.
+TEST_F(ReadCacheTest, WithABudgetOfZeroNothingIsKeptAndTheCollectorSleeps) {
+  ReadCache cache(kRoomForAll, true, domain, table);
+  EXPECT_FALSE(Fill(cache, "a", "1"));
+  EXPECT_TRUE(cache.SetBudget(0));
+  EXPECT_FALSE(Evict(cache, 100));
+  EXPECT_EQ(cache.bytes(), 0u);
+  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_FALSE(cache.SetBudget(0));
+  EXPECT_FALSE(Fill(cache, "a", "1"));
+  EXPECT_EQ(Sees("a"), "?");
+  EXPECT_EQ(cache.no_room(), 0u);
+}
+
 TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
   const uint64_t each = BytesOf("k00", 10);
   ReadCache cache(16 * each, false, domain, table);

@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "common/observe/counter.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/process_budget.h"
 #include "common/sync/reclamation.h"
 #include "protocol/data_component.h"
 #include "tc/catalogue/catalogue.h"
@@ -83,6 +84,8 @@ struct Engine {
   RedoLog& log;
   DcReader& dc;
   uint64_t version_budget_bytes = uint64_t{1} << 30;
+  // Its limit for versions holds instead of version_budget_bytes, which is at least as much. Null: no such limit.
+  const ProcessBudget* version_limit = nullptr;
   uint64_t max_transaction_bytes = uint64_t{2} << 30;  // of updates, as they are logged
   // S9: the budget of large transactions: as much again as the version budget, plus one transaction
   // (tc/txn/bulk_bytes.h).
@@ -99,6 +102,11 @@ struct Engine {
   // open.
   ScanPermits prefetched_scans{active.capacity() / 8};
   EngineCounters counters{};
+
+  // S9: the version budget of this moment.
+  uint64_t version_budget() const {
+    return version_limit == nullptr ? version_budget_bytes : version_limit->limit(MemoryPart::kVersions);
+  }
 };
 
 // Every operation that needs ranges calls it. WRONG_STATE: the engine has no ranges.

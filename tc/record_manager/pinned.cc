@@ -8,7 +8,7 @@ Status OverBudget(const Engine& engine) {
   const ActiveTransactions::Oldest oldest = engine.active.held_back_by();
   const auto held = std::chrono::duration_cast<std::chrono::milliseconds>(engine.runtime.Now() - oldest.since);
   return DEUT_ERROR(kResourceExhausted, "updates that the data component has not applied yet take ",
-                    PinnedBytes(engine), " bytes of a budget of ", engine.version_budget_bytes,
+                    PinnedBytes(engine), " bytes of a budget of ", engine.version_budget(),
                     " (--version_budget), and large transactions hold another ", engine.bulk->held(),
                     " bytes. Nothing that was committed after transaction ", oldest.timestamp.value,
                     " can be applied while that is open; it has been the oldest one for ", held.count(),
@@ -37,7 +37,7 @@ Status AbortedOverBudget(const Engine& engine, Timestamp reader) {
       Concat("transaction ", reader.value,
              " was aborted so that others can write (--over_budget=abort_reader): nothing ",
              "that was committed after it could be applied while it was open; that takes ", PinnedBytes(engine),
-             " bytes of a budget of ", engine.version_budget_bytes, " (--version_budget)",
+             " bytes of a budget of ", engine.version_budget(), " (--version_budget)",
              oldest.timestamp == reader ? Concat(", and it has been the oldest one for ", held.count(), " ms") : ""));
 }
 

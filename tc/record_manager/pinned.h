@@ -23,13 +23,13 @@ inline uint64_t PinnedBytes(const Engine& engine) {
 // Bytes beyond half of the budget. If there are any, values leave memory (tc/mvcc/value_evictor.h), before any writer is
 // refused.
 inline uint64_t PinnedExcess(const Engine& engine) {
-  const uint64_t pinned = PinnedBytes(engine), share = engine.version_budget_bytes / 2;
+  const uint64_t pinned = PinnedBytes(engine), share = engine.version_budget() / 2;
   return pinned > share ? pinned - share : 0;
 }
 
 // Bytes beyond five eighths of the budget. If there are any, whole commits leave memory (tc/mvcc/spiller.h).
 inline uint64_t SpillExcess(const Engine& engine) {
-  const uint64_t pinned = PinnedBytes(engine), share = engine.version_budget_bytes / 8 * 5;
+  const uint64_t pinned = PinnedBytes(engine), share = engine.version_budget() / 8 * 5;
   return pinned > share ? pinned - share : 0;
 }
 
@@ -50,10 +50,10 @@ inline bool MayPin(const Engine& engine, TransactionRecord* record) {
   const bool bulk = own >= BulkBytes::kMinBulkBytes && DEUT_STEP("S9.bulk");
   if (bulk) [[unlikely]] {
     if (record->bulk_hold == nullptr) record->bulk_hold = std::make_unique<BulkBytes::Hold>(engine.bulk);
-    if (record->bulk_hold->Charge(own, engine.version_budget_bytes)) return true;
+    if (record->bulk_hold->Charge(own, engine.version_budget())) return true;
   }
   // A smaller transaction is not refused for the bytes that it holds itself.
-  return PinnedBytes(engine) <= engine.version_budget_bytes + engine.bulk->held() + (bulk ? 0 : own);
+  return PinnedBytes(engine) <= engine.version_budget() + engine.bulk->held() + (bulk ? 0 : own);
 }
 
 // INVALID_ARGUMENT: a transaction that has written `written_bytes` may not write `more_bytes` more

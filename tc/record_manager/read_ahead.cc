@@ -78,7 +78,9 @@ bool ReadAhead::RaiseAndCheckAbsent(TableId table, std::string_view key) {
 
 bool ReadAhead::Add(const Operation& operation) {
   DEUT_DCHECK(submitted_.empty());
-  if (engine_.read_cache == nullptr || reads_ == kMaxReads || !ReadsPoint(operation)) return false;
+  // An answer that is not kept would be asked for again.
+  if (engine_.read_cache == nullptr || engine_.read_cache->budget_bytes() == 0) return false;
+  if (reads_ == kMaxReads || !ReadsPoint(operation)) return false;
   if (operation.key.empty() || operation.key.size() > kMaxKeyBytes) return false;
   ReclamationDomain::Guard guard(engine_.domain);  // keeps the table, though no transaction has begun yet
   const TableState* const table = engine_.catalogue.FindAlsoDropped(operation.table);

@@ -13,7 +13,7 @@ constexpr uint64_t kHeadroomDivisor = 16;
 }  // namespace
 
 Timestamp ReaderEviction::Next() const {
-  const uint64_t budget = engine_.version_budget_bytes;
+  const uint64_t budget = engine_.version_budget();
   const uint64_t pinned = PinnedBytes(engine_);
   // Bytes charged to large transactions refuse no other writer.
   if (pinned <= budget - budget / kHeadroomDivisor + engine_.bulk->held()) return Timestamp{0};

@@ -113,7 +113,7 @@ void ReportVersions(const Engine& engine, const DiskWatchStatistics& spill_disk,
   report.Add("versions.spill_waiting_ms",
              static_cast<uint64_t>(duration_cast<milliseconds>(spill_disk.oldest_age).count()));
   report.Add("reads.spilled", engine.counters.spilled_reads);
-  report.Add("versions.budget_bytes", engine.version_budget_bytes);
+  report.Add("versions.budget_bytes", engine.version_budget());
 }
 
 void ReportCollector(const Engine& engine, Report& report) {

@@ -18,12 +18,13 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
       "version_budget", &options->memory.version_budget_bytes,
       "bytes of memory for updates that the data component has not applied yet: versions, entries, write sets, "
       "postings, runs; above half of it, values are evicted and read back from the log; above five eighths, whole "
-      "commits are spilled to files");
+      "commits are spilled to files",
+      "from a sixteenth to a quarter of --memory, as far as memory is free; with --memory=0: 1GiB");
   flags->AddBytes(
       "max_transaction_bytes", &options->memory.max_transaction_bytes,
       "bytes that one transaction may write: keys, values and 16 bytes for each update; a write beyond that "
       "is refused, and a retry does not help. They are in memory until the commit, in addition to the version budget",
-      1 << 20, uint64_t{64} << 30);
+      "a quarter of --memory, at most 2GiB; with --memory=0: 2GiB", 1 << 20, uint64_t{64} << 30);
   flags->Add(
       "spill_dir", &options->spill.directory,
       "directory of the spill files, which are removed at the start; empty = 'spill' in the directory of the log");
@@ -33,7 +34,9 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
                  "caught up; `abort_reader` = the transaction or snapshot that holds it back is aborted");
   flags->AddBytes("read_cache", &options->read_cache.bytes,
                   "bytes of the read cache, which keeps the data component's answers to point reads: copies, and the "
-                  "record table's entries for them; 0 = no read cache");
+                  "record table's entries for them; 0 = no read cache",
+                  "what --memory leaves; with pages in the process: nothing while they fit, then a quarter of that; with "
+                  "--memory=0: none");
   flags->Add("cache_written", &options->read_cache.written,
              "freshly written values are cached, too, while there is room, and are evicted before values that have "
              "been read");
@@ -62,7 +65,8 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
       "puts are refused while the data component's free bytes, less what it has yet to apply, are below this");
   flags->AddBytes("log_segment", &options->log.segment_bytes, "size of a redo log segment", 16 << 20,
                   uint64_t{1} << 32);
-  flags->AddBytes("log_buffer", &options->log.ring_bytes, "log kept in memory; a power of two", 16 << 20,
+  flags->AddBytes("log_buffer", &options->log_buffer_bytes, "log kept in memory; a power of two",
+                  "a sixty-fourth of --memory, from 16MiB to 64MiB; with --memory=0: 64MiB", 16 << 20,
                   uint64_t{1} << 34);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -70,10 +71,34 @@ constexpr FolderOwner kTcFolder = {FolderKind::kTransactionComponent, [](std::st
 // short when such versions fill the budget.
 constexpr uint64_t kBudgetBytesPerBucket = 256;
 
+constexpr uint64_t kDefaultScanAheadBytes = uint64_t{256} << 20;
+
+// Fills the fields that have no value: from the process's budget, or else with their defaults. Returns true if the
+// version budget is to follow the process's budget; its field then has the cap.
+bool FollowProcessBudget(TransactionComponentOptions* options) {
+  const ProcessBudget* const budget = options->process_budget;
+  VersionMemoryOptions& memory = options->memory;
+  const bool versions_follow = budget != nullptr && !memory.version_budget_bytes.has_value();
+  if (!memory.version_budget_bytes.has_value()) {
+    memory.version_budget_bytes =
+        budget != nullptr ? budget->version_cap() : VersionMemoryOptions::kDefaultVersionBudgetBytes;
+  }
+  if (!memory.max_transaction_bytes.has_value()) {
+    memory.max_transaction_bytes =
+        budget != nullptr ? budget->transaction_bytes() : VersionMemoryOptions::kDefaultMaxTransactionBytes;
+  }
+  if (options->log_buffer_bytes.has_value()) {
+    options->log.ring_bytes = *options->log_buffer_bytes;
+  } else if (budget != nullptr) {
+    options->log.ring_bytes = std::min<size_t>(options->log.ring_bytes, budget->log_buffer_bytes());
+  }
+  return versions_follow;
+}
+
 uint32_t LogBuckets(const TransactionComponentOptions& options) {
   if (options.memory.log2_record_buckets != 0) return options.memory.log2_record_buckets;
   return static_cast<uint32_t>(
-      std::clamp(std::bit_width(options.memory.version_budget_bytes / kBudgetBytesPerBucket) - 1, 8, 26));
+      std::clamp(std::bit_width(*options.memory.version_budget_bytes / kBudgetBytesPerBucket) - 1, 8, 26));
 }
 
 // A spilled run begins with at least this many updates, which is about a hundredth of what the budget holds.
@@ -87,7 +112,7 @@ struct VersionStore {
   VersionStore(const TransactionComponentOptions& options, Runtime& runtime, Storage& storage, Timestamp first)
       : spill_disk(runtime, storage, {.slow_after = options.spill.slow_after, .stuck_after = Duration(0)}),
         records(domain, LogBuckets(options), first),
-        read_cache(options.read_cache.bytes, options.read_cache.written, domain, records),
+        read_cache(options.read_cache.bytes.value_or(0), options.read_cache.written, domain, records),
         spilled(options.spill.directory, runtime, spill_disk, domain) {}
 
   // S9: the collector waits for spilled files, so an operation that hangs there is logged. It does not end the
@@ -145,8 +170,9 @@ DcLinkOptions LinkOptions(DcLinkOptions options, std::function<Status()> begin_l
 
 // The members are in the order of dependence, and are destroyed in reverse.
 struct TransactionComponent::Parts {
-  Parts(TransactionComponentOptions o, Runtime& r, Storage& storage, DataComponent& dc, std::unique_ptr<RedoLog> opened,
-        const RecoveredLog& recovered)
+  // `versions_follow`: the process's budget limits the versions, too.
+  Parts(TransactionComponentOptions o, bool versions_follow, Runtime& r, Storage& storage, DataComponent& dc,
+        std::unique_ptr<RedoLog> opened, const RecoveredLog& recovered)
       : options(std::move(o)),
         runtime(r),
         state(
@@ -173,12 +199,16 @@ struct TransactionComponent::Parts {
                .collector = collector,
                .log = *log,
                .dc = reader,
-               .version_budget_bytes = options.memory.version_budget_bytes,
-               .max_transaction_bytes = options.memory.max_transaction_bytes,
+               .version_budget_bytes = *options.memory.version_budget_bytes,
+               .version_limit = versions_follow ? options.process_budget : nullptr,
+               .max_transaction_bytes = *options.memory.max_transaction_bytes,
                .outcomes = &outcomes,
-               .read_cache = options.read_cache.bytes == 0 ? nullptr : &store.read_cache,
+               .read_cache = HasReadCache() ? &store.read_cache : nullptr,
                .spilled = &store.spilled,
-               .conflicts = options.conflicts},
+               .conflicts = options.conflicts,
+               .scan_ahead = ScanAheadBudget(options.process_budget == nullptr
+                                                 ? kDefaultScanAheadBytes
+                                                 : options.process_budget->scan_ahead_bytes())},
         record_manager(engine),
         repartitioner(options.ranges, engine, link),
         eviction(engine,
@@ -191,6 +221,27 @@ struct TransactionComponent::Parts {
       registry.SetEvictionSource([this] { return eviction.Next(); });
     outcomes.Recover(recovered);
     log->set_before_trim([this](Lsn cut) { return outcomes.ForgetBelow(cut); });
+  }
+
+  // Without a value the process's budget decides, at each moment, how many bytes the cache has.
+  bool HasReadCache() const { return options.read_cache.bytes.value_or(options.process_budget == nullptr ? 0 : 1) != 0; }
+
+  // Takes part in the process's budget. REQUIRES: the collector runs.
+  void JoinProcessBudget() {
+    if (options.process_budget == nullptr) return;
+    versions_registration.emplace(*options.process_budget, MemoryPart::kVersions,
+                                  ProcessBudget::Reporter{.bytes = [this] { return PinnedBytes(engine); }});
+    ProcessBudget::Reporter cache{.bytes = [this] { return store.read_cache.bytes(); }};
+    if (!options.read_cache.bytes.has_value()) {
+      cache.on_limit = [this](uint64_t limit) {
+        if (store.read_cache.SetBudget(limit)) collector.MakeRoom();
+      };
+    }
+    cache_registration.emplace(*options.process_budget, MemoryPart::kCachedRecords, std::move(cache));
+  }
+  void LeaveProcessBudget() {
+    cache_registration.reset();
+    versions_registration.reset();
   }
 
   Collector::Options CollectorOptions() {
@@ -207,14 +258,14 @@ struct TransactionComponent::Parts {
                                     .draw = [this] { return active.DrawUnused(runtime.Now()); }},
                                    access);
     };
-    if (options.read_cache.bytes != 0) collecting.read_cache = &store.read_cache;
+    if (HasReadCache()) collecting.read_cache = &store.read_cache;
     collecting.value_evictor.excess = [this] { return PinnedExcess(engine); };
     collecting.value_evictor.durable = [this] { return log->durable(); };
     collecting.spiller = {.runs = &store.spilled,
                           .excess = [this] { return SpillExcess(engine); },
                           .durable = [this] { return log->durable(); },
                           .oldest_first_record = [this] { return active.OldestFirstRecord(); },
-                          .at_least = MinSpilledUpdates(options.memory.version_budget_bytes)};
+                          .at_least = MinSpilledUpdates(*options.memory.version_budget_bytes)};
     collecting.fold_after = options.memory.fold_after;
     collecting.fold_at_least = options.memory.fold_at_least;
     collecting.released = [this](uint64_t bytes) {
@@ -303,6 +354,8 @@ struct TransactionComponent::Parts {
   std::atomic<uint32_t> table_calls{0};  // in flight
   std::unique_ptr<Thread> starter;
   bool stopped = false;
+  std::optional<ProcessBudget::Registration> versions_registration;
+  std::optional<ProcessBudget::Registration> cache_registration;
 };
 
 Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(TransactionComponentOptions options,
@@ -312,9 +365,10 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
     return DEUT_ERROR(kInvalidArgument, "log2_record_buckets is at most 30; it is ",
                       options.memory.log2_record_buckets);
   }
+  const bool versions_follow = FollowProcessBudget(&options);
   options.log.max_outcomes = options.outcomes.max_outcomes;
   options.log.keep_time = options.outcomes.window;
-  options.log.read_back_bytes = std::clamp<uint64_t>(options.memory.version_budget_bytes / kReadBackDivisor,
+  options.log.read_back_bytes = std::clamp<uint64_t>(*options.memory.version_budget_bytes / kReadBackDivisor,
                                                      kMinReadBackBytes, kMaxReadBackBytes);
   options.log.keep_bytes = options.outcomes.log_bytes;
   if (options.spill.directory.empty()) options.spill.directory = Concat(options.log.directory, "/spill");
@@ -327,10 +381,11 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Recover(options.log, runtime, storage, &recovered));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> spill_lock,
                         SpilledRuns::LockFolder(storage, options.spill.directory));
-  auto parts = std::make_unique<Parts>(std::move(options), runtime, storage, dc, std::move(log), recovered);
+  auto parts = std::make_unique<Parts>(std::move(options), versions_follow, runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
   p->store.spilled.AdoptLock(std::move(spill_lock));
   p->collector.Start();
+  p->JoinProcessBudget();
   p->registry.Start();
   p->link.Start();
   p->starter = runtime.StartThread("tc-start", [p] { p->StartServing(); });
@@ -354,6 +409,7 @@ void TransactionComponent::Stop() {
   Parts& p = *parts_;
   if (std::exchange(p.stopped, true)) return;
   BeginStop();
+  p.LeaveProcessBudget();
   p.starter->Join();
   p.repartitioner.Stop();
   p.registry.Stop();

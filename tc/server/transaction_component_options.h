@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/base/status.h"
 #include "common/runtime/time.h"
+#include "common/sync/process_budget.h"
 #include "tc/dc_link/dc_link_options.h"
 #include "tc/record_manager/conflict_options.h"
 #include "tc/record_manager/over_budget_policy.h"
@@ -19,11 +21,15 @@
 namespace deut::tc {
 
 // S9: the memory for updates that the DC has not applied yet.
+// Fields without a value follow the process's budget (common/sync/process_budget.h); without that, the defaults here.
 struct VersionMemoryOptions {
-  uint64_t version_budget_bytes = uint64_t{1} << 30;
+  static constexpr uint64_t kDefaultVersionBudgetBytes = uint64_t{1} << 30;
+  static constexpr uint64_t kDefaultMaxTransactionBytes = uint64_t{2} << 30;
+
+  std::optional<uint64_t> version_budget_bytes;
   // The most that one transaction may write: keys, values and 16 bytes per update. A write beyond it is refused for
   // good.
-  uint64_t max_transaction_bytes = uint64_t{2} << 30;
+  std::optional<uint64_t> max_transaction_bytes;
   OverBudgetPolicy over_budget = OverBudgetPolicy::kRefuse;
   uint32_t log2_record_buckets = 0;  // initial size of the record table, at most 30; 0: by the version budget
   // S8: commits that have waited longer than this to be applied, and are at least this many, are folded into sorted
@@ -42,8 +48,8 @@ struct SpillOptions {
 
 // S7.
 struct ReadCacheOptions {
-  uint64_t bytes = 0;   // 0: no read cache
-  bool written = true;  // keeps written values as well as read ones
+  std::optional<uint64_t> bytes;  // 0: no read cache. Without a value the process's budget sets it; without that, 0
+  bool written = true;            // keeps written values as well as read ones
 };
 
 // Limits on the remembered outcomes of named transactions: their number, their age, and the bytes of the log kept for
@@ -63,6 +69,10 @@ struct TransactionComponentOptions {
   ConflictOptions conflicts = {.wait = milliseconds(1)};
   OutcomeOptions outcomes;
   RangeOptions ranges;
+  // Memory for log, in place of log.ring_bytes. Without a value it is log.ring_bytes, or less with a small process budget.
+  std::optional<uint64_t> log_buffer_bytes;
+  // The budget of the process that this component takes part in; may be null. It outlives the component.
+  ProcessBudget* process_budget = nullptr;
   uint32_t max_transactions = 4096;
   // Limit on the tables that exist at once, and on dropped tables that are not freed yet.
   uint32_t max_tables = 1 << 16;

@@ -10,6 +10,7 @@
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
+#include "common/sync/process_budget.h"
 #include "common/testing/test_points.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -68,6 +69,41 @@ TEST_F(TransactionComponentStartTest, TheRecordTableBeginsAsLargeAsTheBudgetAsks
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
   tc_ = *std::move(opened);
   EXPECT_EQ(StatusValue("records.table_bytes"), uint64_t{16} << 18);
+}
+
+// The versions and the read cache follow the budget of the process, whose memory the test sets.
+TEST_F(TransactionComponentStartTest, PartsFollowTheMemoryBudgetOfTheProcess) {
+  constexpr uint64_t kMiB = 1 << 20;
+  std::atomic<uint64_t> resident{100 * kMiB};
+  ProcessBudget budget(runtime_, 1024 * kMiB, {.resident_bytes = [&resident] { return resident.load(); }});
+  session_.reset();
+  tc_.reset();
+  TransactionComponentOptions options = Options();
+  options.log.ring_bytes = 64 * kMiB;
+  options.memory.log2_record_buckets = 0;
+  options.process_budget = &budget;
+  Result<std::unique_ptr<TransactionComponent>> opened = TransactionComponent::Open(options, runtime_, *storage_, dc_);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  tc_ = *std::move(opened);
+  budget.Measure();
+  EXPECT_EQ(StatusValue("versions.budget_bytes"), 256 * kMiB);
+  EXPECT_EQ(StatusValue("records.table_bytes"), uint64_t{16} << 20) << "a bucket for 256 bytes";
+  EXPECT_EQ(StatusValue("read_cache.budget_bytes") / kMiB, 862u) << "there are no pages in this process";
+  resident.store(2000 * kMiB);
+  budget.Measure();
+  EXPECT_EQ(StatusValue("versions.budget_bytes"), 64 * kMiB);
+  EXPECT_EQ(StatusValue("read_cache.budget_bytes") / kMiB, 59u) << "14/15 of a sixteenth";
+  tc_.reset();
+  // A flag of a part wins.
+  options.memory.version_budget_bytes = 100 * kMiB;
+  options.read_cache.bytes = 10 * kMiB;
+  opened = TransactionComponent::Open(options, runtime_, *storage_, dc_);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  tc_ = *std::move(opened);
+  budget.Measure();
+  EXPECT_EQ(StatusValue("versions.budget_bytes"), 100 * kMiB);
+  EXPECT_EQ(StatusValue("read_cache.budget_bytes"), 10 * kMiB);
+  tc_.reset();
 }
 
 TEST_F(TransactionComponentStartTest, ACleanStopIsNoRefusal) {
