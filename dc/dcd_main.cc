@@ -46,6 +46,7 @@ struct Options {
 
 Status Serve(Options& options, DaemonContext& context) {
   options.component.directory = options.daemon.data_dir;
+  options.component.records.process_budget = context.memory();
   SegmentStoreOptions& store = options.component.records.store;
   store.max_open_files = context.files() - store.max_unsynced_segments;
   DEUT_ASSIGN_OR_RETURN(ClaimedDirectory claimed,

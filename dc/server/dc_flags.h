@@ -11,7 +11,8 @@ namespace deut::dc {
 // Binds all options except the data directory, which every program names in its own way.
 inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
   flags->AddBytes("dc_memory", &options->records.memory_bytes,
-                  "limit of the data component's pages in memory; the other pages are on disk only; 0 = no limit");
+                  "limit of the data component's pages in memory; the other pages are on disk only; 0 = no limit",
+                  "what --memory leaves");
   flags->AddBytes("dc_checkpoint_log", &options->checkpoints.log_bytes,
                   "log between two checkpoints; redo repeats at most about this much");
   flags->AddBytes("dc_disk_reserve", &options->records.store.reserve_bytes,

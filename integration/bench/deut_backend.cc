@@ -316,9 +316,8 @@ Result<std::unique_ptr<Backend>> DeutBackend::Open(const BackendOptions& options
   target.connect.insecure = options.insecure;
   if (backend->embedded_) {
     target.embedded.data_dir = options.directory;
-    // The cache is the memory for the data component's pages and for the transaction component's versions.
-    target.embedded.tc.memory.version_budget_bytes = options.cache_bytes / 4;
-    target.embedded.dc.records.memory_bytes = options.cache_bytes - options.cache_bytes / 4;
+    // The budget of the whole process, with this driver.
+    target.embedded.memory_bytes = options.cache_bytes;
   }
   DEUT_ASSIGN_OR_RETURN(backend->target_, cli::Target::Open(target));
   DEUT_ASSIGN_OR_RETURN(backend->table_, MakeTable(backend->target_->client()));

@@ -136,6 +136,10 @@ void AddDaemonFlags(FlagSet* flags, DaemonOptions* options) {
              "open streams of one peer: of a name in certificates, or without TLS of an IPv4 address or a /64 of IPv6; "
              "0 = three quarters of all: of --max_streams (tcd), of --max_threads (dcd)",
              0, 1 << 20);
+  flags->AddBytes("memory", &options->memory_bytes,
+                  "resident memory of this process, all parts together, which share it by need; other flags set the "
+                  "limit of a single part; 0 = no limit",
+                  "half of the machine's memory, or of the control group's limit");
   flags->Add(
       "huge_pages", &options->huge_pages,
       "memory in transparent huge pages, which is faster: the process executes its program once more to have them");
@@ -150,6 +154,7 @@ DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, con
       storage_(std::move(storage)),
       tls_(std::move(tls)),
       descriptors_(descriptors),
+      memory_(ProcessBudget::Open(runtime, options.memory_bytes)),
       server_(std::make_unique<RpcServer>(runtime,
                                           RpcServerOptions{.listen = listen,
                                                            .tls = this->tls(),
@@ -211,7 +216,8 @@ Status DaemonContext::Serve(const std::vector<grpc::Service*>& services, std::fu
   LogInfo(name_, " listens on ", server.address().ToString(), tls_ != nullptr ? " with mutual TLS" : " without TLS",
           ", at most ", connections.max_connections, " connections, ", connections.max_connections_per_peer,
           " from one address (limit of open files: ", descriptors_.limit, "), data in ", options_.data_dir, ", io ",
-          storage_->name(), details.empty() ? "" : ", ", details);
+          storage_->name(), ", ", memory_ == nullptr ? "no memory budget" : memory_->Describe(),
+          details.empty() ? "" : ", ", details);
   auto health = std::make_unique<HealthWatch>(runtime_, name_, std::move(ready),
                                               [&server](bool serving) { server.SetServing(serving); });
   const sigset_t signals = AwaitedSignals();

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "common/runtime/descriptor_budget.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
+#include "common/sync/process_budget.h"
 #include "grpcpp/impl/service_type.h"
 #include "protocol/connections/daemon_tls.h"
 #include "protocol/rpc/rpc_server.h"
@@ -54,6 +56,8 @@ struct DaemonOptions {
   // The descriptors that a program needs for its data. Not a flag.
   DescriptorNeeds descriptors = {};
   bool huge_pages = true;
+  // The memory budget of the process; 0: none. Without a value: ProcessBudget::Open.
+  std::optional<uint64_t> memory_bytes;
 };
 
 // Adds the flags of all fields. The fields' present values are shown as defaults.
@@ -70,6 +74,8 @@ class DaemonContext {
   // Null without TLS.
   std::shared_ptr<TlsKeys> tls() const { return tls_ == nullptr ? nullptr : tls_->keys(); }
   std::shared_ptr<const AccessControl> access() const { return tls_ == nullptr ? nullptr : tls_->access(); }
+  // The memory budget of this process; null: there is none.
+  ProcessBudget* memory() const { return memory_.get(); }
   // The number of data files that this process may keep open.
   uint64_t files() const { return descriptors_.files; }
   // The bounds on the resources that the daemon's service holds for its peers.
@@ -99,6 +105,7 @@ class DaemonContext {
   const std::unique_ptr<Storage> storage_;
   const std::unique_ptr<DaemonTls> tls_;
   const DescriptorBudget descriptors_;
+  const std::unique_ptr<ProcessBudget> memory_;
   const std::unique_ptr<RpcServer> server_;  // started by Serve
   mutable Mutex mutex_;
   Status ended_ DEUT_GUARDED_BY(mutex_);

@@ -21,6 +21,9 @@ void AddTargetFlags(FlagSet* flags, TargetOptions* options) {
   flags->Add("data_dir", &embedded.data_dir, "embedded: folder of the store");
   flags->AddEnum("io", &embedded.io, {{"auto", IoKind::kAuto}, {"uring", IoKind::kUring}, {"posix", IoKind::kPosix}},
                  "embedded: how files are read and written");
+  flags->AddBytes("memory", &embedded.memory_bytes,
+                  "embedded: resident memory of this process, all parts together, which share it by need; 0 = no limit",
+                  "half of the machine's memory, or of the control group's limit");
   tc::AddTcFlags(flags, &embedded.tc);
   dc::AddDcFlags(flags, &embedded.dc);
 }

@@ -18,7 +18,9 @@ Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options,
   if (options.data_dir.empty())
     return DEUT_ERROR(kInvalidArgument, "an embedded store needs a data directory (--data_dir)");
   std::unique_ptr<Embedded> embedded(new Embedded(runtime));
+  embedded->memory_ = ProcessBudget::Open(runtime, options.memory_bytes);
   dc::DataComponentOptions dc_options = options.dc;
+  dc_options.records.process_budget = embedded->memory_.get();
   dc_options.directory = Concat(options.data_dir, "/dc");
   embedded->dc_ = std::make_unique<InProcessDataComponent>(
       runtime, [dc_options, &storage, &runtime]() -> Result<std::unique_ptr<DataComponent>> {
@@ -28,6 +30,7 @@ Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options,
       });
   DEUT_RETURN_IF_ERROR(embedded->dc_->Start());
   tc::TransactionComponentOptions tc_options = options.tc;
+  tc_options.process_budget = embedded->memory_.get();
   tc_options.log.directory = Concat(options.data_dir, "/tc");
   tc_options.dc_link.dc_name = "the embedded data component";
   DEUT_ASSIGN_OR_RETURN(embedded->tc_, tc::TransactionComponent::Open(tc_options, runtime, storage, *embedded->dc_));

@@ -16,11 +16,13 @@
 #define INTEGRATION_PRODUCT_EMBEDDED_EMBEDDED_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/process_budget.h"
 #include "dc/server/data_component_server.h"
 #include "protocol/data/in_process_data_component.h"
 #include "tc/client/client.h"
@@ -32,7 +34,11 @@ struct EmbeddedOptions {
   std::string data_dir;
   IoKind io = IoKind::kAuto;
   ClientOptions client = {};
-  // Open sets the directories of `tc` and `dc` from data_dir.
+  // The memory budget of the process, which both components share by need (common/sync/process_budget.h); 0: none.
+  // Without a value it is half of the memory that the process may use. Memory of the program that embeds the store counts,
+  // too. With several stores in a process, each has a budget of its own, so the program divides its memory among them.
+  std::optional<uint64_t> memory_bytes;
+  // Open sets the budget, and the directories of `tc` and `dc` from data_dir.
   tc::TransactionComponentOptions tc = {};
   dc::DataComponentOptions dc = {};
   // Limit on the time that Open takes: it covers recovery of the log and redo into the DC.
@@ -51,6 +57,8 @@ class Embedded {
 
   Client& client() { return *client_; }
   TransactionService& service() { return *tc_; }
+  // The memory budget; null: there is none.
+  const ProcessBudget* memory() const { return memory_.get(); }
   // Ends the DC's incarnation and starts another, as killing and restarting a dcd does. Transactions continue.
   Status RestartDc();
 
@@ -59,6 +67,7 @@ class Embedded {
 
   Runtime& runtime_;
   std::unique_ptr<Storage> owned_storage_;
+  std::unique_ptr<ProcessBudget> memory_;  // null: there is none
   std::unique_ptr<InProcessDataComponent> dc_;
   std::unique_ptr<tc::TransactionComponent> tc_;
   std::unique_ptr<Client> client_;
