@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "common/base/check.h"
@@ -52,11 +54,16 @@ OutcomeTable::OutcomeTable(const OutcomeTableOptions& options, Runtime& runtime,
       domain_(domain),
       key_{.low = runtime.RandomSeed(), .high = runtime.RandomSeed()},
       mask_(std::bit_floor(std::max<size_t>(1, options.max_outcomes / Bucket::kSlots)) - 1),
-      buckets_(std::make_unique<Bucket[]>(mask_ + 1)) {
-  if (DEUT_OMITTED("outcome.lives")) return;
-  for (size_t i = 0; i <= mask_; ++i) {
-    buckets_[i].fence_horizon.store(options.first_timestamp.value, std::memory_order_relaxed);
-  }
+      first_timestamp_(DEUT_OMITTED("outcome.lives") ? 0 : options.first_timestamp.value),
+      memory_(std::calloc(mask_ + 2, sizeof(Bucket)), [](void* memory) { std::free(memory); }),
+      buckets_(FirstBucketIn(memory_.get())) {}
+
+OutcomeTable::Bucket* OutcomeTable::FirstBucketIn(void* memory) {
+  // Zeros are an empty bucket, and need no destructor.
+  static_assert(std::is_trivially_destructible_v<Bucket>);
+  DEUT_CHECK(memory != nullptr);
+  const uintptr_t address = reinterpret_cast<uintptr_t>(memory);
+  return reinterpret_cast<Bucket*>((address + alignof(Bucket) - 1) / alignof(Bucket) * alignof(Bucket));
 }
 
 OutcomeTable::~OutcomeTable() {
@@ -123,7 +130,8 @@ OutcomeTable::Entry* OutcomeTable::Find(Bucket& bucket, const Hashed& id, bool (
 
 void OutcomeTable::Recover(const RecoveredLog& recovered) {
   DEUT_CHECK(entries_.load(std::memory_order_relaxed) == 0);  // a later commit would look older than a recovered one
-  for (size_t i = 0; i <= mask_; ++i) {
+  // Without a horizon no bucket is touched, so none takes memory.
+  for (size_t i = 0; recovered.outcome_horizon.value != 0 && i <= mask_; ++i) {
     buckets_[i].horizon.store(recovered.outcome_horizon.value, std::memory_order_relaxed);
   }
   const MonotonicTime now = runtime_.Now();
@@ -154,7 +162,7 @@ Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& na
     if (Find(bucket, id, &Entry::is_commit, entry) != nullptr) {
       lost = DEUT_ERROR(kInvalidArgument, "the transaction's id has been used before: each transaction needs its own");
     } else if ((Find(bucket, id, &Entry::is_fence) != nullptr ||
-                bucket.fence_horizon.load(std::memory_order_seq_cst) > name.not_before.value) &&
+                FenceHorizon(bucket) > name.not_before.value) &&
                DEUT_STEP("outcome.check_fence")) {
       lost = Status::Aborted(
           AbortInfo{.reason = AbortReason::kRequested},

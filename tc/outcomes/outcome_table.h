@@ -11,7 +11,7 @@
 // Eviction: the bucket's `horizon` is raised above a commit's timestamp *before* the entry is evicted, and read *after* the slots. So an asker that
 //   does not find an id whose transaction cannot be older than the horizon knows that it was never there. `fence_horizon` does the same for fences:
 //   a committer whose name may be older than it does not commit, because a client may have asked for it.
-// Restarts: fences end with the process. No name that was made before this process's first timestamp commits in it (`fence_horizon` begins there).
+// Restarts: fences end with the process. No name that was made before this process's first timestamp commits in it (FenceHorizon).
 // The log: commit records carry ids (NAMED COMMIT), and for their sake the log is kept beyond the redo start (RedoLogOptions::keep_time,
 //   keep_bytes; a full disk ends that). Before the log is cut, the entries below the cut are forgotten here (ForgetBelow), and the horizon is logged.
 //   So a start can rebuild the table from any log that is left.
@@ -26,6 +26,7 @@
 #ifndef TC_OUTCOMES_OUTCOME_TABLE_H_
 #define TC_OUTCOMES_OUTCOME_TABLE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -101,6 +102,11 @@ class OutcomeTable {
   static uint64_t WordOf(const Entry* entry);
   static Entry* EntryOf(uint64_t word) { return reinterpret_cast<Entry*>(word & ((uint64_t{1} << kTagShift) - 1)); }
   Bucket& BucketOf(const Hashed& id) { return buckets_[(id.hash >> 32) & mask_]; }
+  static Bucket* FirstBucketIn(void* memory);
+  // No name that was made before this process's first timestamp commits.
+  uint64_t FenceHorizon(const Bucket& bucket) const {
+    return std::max(bucket.fence_horizon.load(std::memory_order_seq_cst), first_timestamp_);
+  }
   // REQUIRES for all of these: a guard is held.
   void Publish(Bucket& bucket, Entry* entry);
   void EvictSlot(Bucket& bucket, std::atomic<uint64_t>& slot, uint64_t seen, Entry* replacement, bool* done);
@@ -116,8 +122,11 @@ class OutcomeTable {
   Runtime& runtime_;
   ReclamationDomain& domain_;
   const SipHashKey key_;
-  size_t mask_;
-  std::unique_ptr<Bucket[]> buckets_;
+  const size_t mask_;
+  const uint64_t first_timestamp_;
+  // The system hands out zeroed pages on first touch, so buckets take memory only where they are used.
+  const std::unique_ptr<void, void (*)(void*)> memory_;
+  Bucket* const buckets_;
   std::atomic<uint64_t> entries_{0}, asked_{0}, fenced_{0};
 };
 
