@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "common/base/check.h"
+#include "common/sync/raise_to.h"
 #include "common/testing/test_points.h"
 
 namespace deut::dc {
@@ -33,7 +34,8 @@ Result<std::unique_ptr<MappingTable>> MappingTable::Create(uint32_t capacity) {
 
 MappingTable::MappingTable(void* memory, uint32_t capacity)
     : slots_(static_cast<Slot*>(memory)),
-      records_(reinterpret_cast<std::atomic<uint32_t>*>(slots_ + size_t{capacity} + 1)),
+      changed_(reinterpret_cast<std::atomic<uint64_t>*>(slots_ + size_t{capacity} + 1)),
+      records_(reinterpret_cast<std::atomic<uint32_t>*>(changed_ + WordsOfMarks(capacity))),
       marks_(reinterpret_cast<std::atomic<uint8_t>*>(records_ + size_t{capacity} + 1)),
       capacity_(capacity) {
   static_assert(sizeof(Slot) + sizeof(std::atomic<uint32_t>) + sizeof(std::atomic<uint8_t>) == kBytesPerId);
@@ -50,7 +52,9 @@ MappingTable::~MappingTable() {
   DEUT_CHECK(::munmap(slots_, BytesFor(capacity_)) == 0);
 }
 
-size_t MappingTable::BytesFor(uint64_t capacity) { return (capacity + 1) * kBytesPerId; }
+size_t MappingTable::BytesFor(uint64_t capacity) {
+  return (capacity + 1) * kBytesPerId + WordsOfMarks(capacity) * sizeof(uint64_t);
+}
 
 PageId MappingTable::PopFree() {
   for (;;) {
@@ -179,12 +183,15 @@ bool MappingTable::SetImage(PageId id, const ImageParts& parts, ReclamationDomai
   uint64_t old = slots_[id.value].image.load(std::memory_order_acquire);
   DEUT_DCHECK((old & kClaimed) != 0);
   const uint64_t image = ImageOf(parts);
+  if (DEUT_STEP("checkpoint.mark_before")) MarkChanged(id);
   DEUT_POINT("mapping_table.set_image.before_cas");
   if (old == kDoomed ||
       !slots_[id.value].image.compare_exchange_strong(old, image | kClaimed, std::memory_order_acq_rel)) {
     DeleteList(image);
     return false;
   }
+  DEUT_POINT("mapping_table.image.before_mark");
+  if (DEUT_STEP("checkpoint.mark_after")) MarkChanged(id);
   RetireList(old, domain);
   return true;
 }
@@ -209,23 +216,29 @@ bool MappingTable::ReplaceImage(PageId id, PageAddress newest, const ImageParts&
   const ImageParts now = PartsOf(old);
   if ((now.empty() || now.newest() != newest) && DEUT_STEP("clean.checks_image")) return false;
   const uint64_t image = ImageOf(parts);
+  if (DEUT_STEP("checkpoint.mark_before")) MarkChanged(id);
   DEUT_POINT("mapping_table.replace_image.before_cas");
   if (DEUT_CAS_FAILS("mapping_table.replace_image.cas") ||
       !slots_[id.value].image.compare_exchange_strong(old, image, std::memory_order_acq_rel)) {
     DeleteList(image);
     return false;
   }
+  DEUT_POINT("mapping_table.image.before_mark");
+  if (DEUT_STEP("checkpoint.mark_after")) MarkChanged(id);
   RetireList(old, domain);
   return true;
 }
 
 bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain) {
   const ReclamationDomain::Guard guard(domain);
+  if (DEUT_STEP("checkpoint.mark_before")) MarkChanged(id);
   uint64_t image = slots_[id.value].image.load(std::memory_order_acquire);
   while (!slots_[id.value].image.compare_exchange_weak(image, (image & kClaimed) != 0 ? kDoomed : 0,
                                                        std::memory_order_acq_rel)) {
   }
   DEUT_CHECK(image != kDoomed);  // a page is freed once
+  DEUT_POINT("mapping_table.image.before_mark");
+  if (DEUT_STEP("checkpoint.mark_after")) MarkChanged(id);
   *parts = PartsOf(image);
   // No other thread can see the page, but a thread that reads the images of all ids can see the list.
   RetireList(image, domain);
@@ -236,7 +249,7 @@ void MappingTable::Restore(PageId id, const ImageParts& parts) {
   // The reader of the checkpoint refuses ids beyond the last one, and ids that come twice.
   DEUT_CHECK(id != kNoPage && id.value <= capacity_);
   DEUT_CHECK(slots_[id.value].word.load(std::memory_order_relaxed) == 0);
-  ever_used_.store(std::max<uint64_t>(last_id(), id.value), std::memory_order_relaxed);
+  RaiseTo(ever_used_, uint64_t{id.value});
   slots_[id.value].image.store(ImageOf(parts), std::memory_order_relaxed);
   slots_[id.value].word.store(PageWord::Storage(parts.newest()).bits(), std::memory_order_release);
 }

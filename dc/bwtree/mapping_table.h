@@ -30,6 +30,15 @@
 //                                           of the claim frees the id
 // Lists of parts are retired, not deleted: a cleaner finds ids in old segments, and so reads images of pages that are
 // being freed.
+// Changed images. A bit for each id tells a checkpoint which images it has to write. A thread that changes an image
+// marks the id before its compare-and-swap, and once more after it, both inside one guard. A checkpoint takes the
+// marks (exchange with 0), and then reads the images of these ids. So, if all guards held before have ended:
+//   The checkpoint finds the mark of each image that was exchanged before it took the marks. Either the first mark is
+//   still there, or an earlier checkpoint has taken it before the exchange. That was in a guard that has ended since,
+//   so the second mark is there.
+//   An image that is exchanged after the checkpoint has read it has its second mark behind that, for the next one.
+// With the first mark alone, the second of these would be lost. With the second one alone, a thread that stops after
+// its exchange would hide the image of a page from a checkpoint that already relies on it.
 // Memory order: Replace and Allocate release the contents of the node, Load acquires them. No method needs a
 // store-load order.
 // Thread-safety: all methods may be called from any thread, latch-free. Load, Replace, Allocate, Free and Image need
@@ -55,8 +64,10 @@ namespace deut::dc {
 
 class MappingTable {
  public:
-  // Bytes of address space for each id; bytes of memory once the id is used.
+  // Bytes of address space for each id; bytes of memory once the id is used. The bit for changed images comes on top.
   static constexpr size_t kBytesPerId = 21;
+  // Marks of changed images that are taken together: those of the ids from 64 * i to 64 * i + 63.
+  static constexpr uint64_t kMarksPerWord = 64;
 
   // Returns RESOURCE_EXHAUSTED if the system refuses the address space (kBytesPerId for each id).
   static Result<std::unique_ptr<MappingTable>> Create(uint32_t capacity);
@@ -103,7 +114,7 @@ class MappingTable {
   bool HasImage(PageId id) const { return (slots_[id.value].image.load(std::memory_order_acquire) & ~kClaimed) != 0; }
   // False: another thread holds the claim, or has just replaced the image. REQUIRES: `id` is live, a guard.
   [[nodiscard]] bool ClaimImage(PageId id);
-  // REQUIRES: the claim. False: the page was freed meanwhile, and nothing changed.
+  // REQUIRES: the claim, a guard. False: the page was freed meanwhile, and nothing changed.
   [[nodiscard]] bool SetImage(PageId id, const ImageParts& parts, ReclamationDomain& domain);
   void ReleaseImage(PageId id);
   // Installs `parts`, which have the same content, in place of the image whose newest part is `newest`. False:
@@ -115,7 +126,21 @@ class MappingTable {
   // of all ids (a checkpoint, the cleaner).
   [[nodiscard]] bool TakeImage(PageId id, ImageParts* parts, ReclamationDomain& domain);
 
-  // Recovery: makes the id live, on storage, with this image. REQUIRES: one thread; nothing else has begun.
+  // Notes that the next checkpoints have to write the id's image, or that it has none.
+  void MarkChanged(PageId id) {
+    changed_[id.value / kMarksPerWord].fetch_or(uint64_t{1} << (id.value % kMarksPerWord), std::memory_order_acq_rel);
+  }
+  // Takes all marks of changed images: calls `take(i, marks)` for each word `i` with some, in ascending order.
+  template <typename Take>
+  void TakeChanged(Take&& take) {
+    for (uint64_t i = 0; i <= last_id() / kMarksPerWord; ++i) {
+      if (changed_[i].load(std::memory_order_relaxed) == 0) continue;
+      take(i, changed_[i].exchange(0, std::memory_order_acq_rel));
+    }
+  }
+
+  // Recovery: makes the id live, on storage, with this image. Several threads may restore different ids. REQUIRES:
+  // nothing else has begun.
   void Restore(PageId id, const ImageParts& parts);
   // Recovery: returns whether the id, which may be any number, has an image.
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
@@ -181,6 +206,7 @@ class MappingTable {
     return true;
   }
   static size_t BytesFor(uint64_t capacity);
+  static size_t WordsOfMarks(uint64_t capacity) { return capacity / kMarksPerWord + 1; }
   static ImageParts PartsOf(uint64_t image);
   uint64_t ImageOf(const ImageParts& parts);
   // Free the image's list of parts, if it has one. DeleteList: no other thread has seen the list. RetireList: another
@@ -191,6 +217,7 @@ class MappingTable {
   void Push(PageId id, std::atomic<uint32_t>* top);
 
   Slot* const slots_;
+  std::atomic<uint64_t>* const changed_;  // a bit for each id
   std::atomic<uint32_t>* const records_;
   std::atomic<uint8_t>* const marks_;
   const uint64_t capacity_;  // ids 1 .. capacity_; id 0 names no page

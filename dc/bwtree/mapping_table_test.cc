@@ -217,5 +217,87 @@ TEST(MappingTableTest, SaysHowMuchMemoryItTakes) {
   EXPECT_EQ(domain.pending_bytes(), 2 * sizeof(ImageParts));
 }
 
+// The ids whose marks a checkpoint takes now.
+std::vector<PageId> Changed(MappingTable& table) {
+  std::vector<PageId> ids;
+  table.TakeChanged([&](uint64_t word, uint64_t marks) {
+    for (uint32_t bit = 0; bit < MappingTable::kMarksPerWord; ++bit) {
+      if ((marks >> bit & 1) != 0) ids.emplace_back(static_cast<uint32_t>(word * MappingTable::kMarksPerWord + bit));
+    }
+  });
+  return ids;
+}
+
+// Every way in which an image changes: `change(i)` is the i-th.
+class ChangedImageTest : public ::testing::Test {
+ protected:
+  static constexpr int kWays = 3;
+  ChangedImageTest() : table_(std::move(*MappingTable::Create(200))) {
+    const ReclamationDomain::Guard guard(domain_);
+    for (int i = 0; i < 150; ++i) id_ = table_->Allocate(&node_);
+  }
+  ~ChangedImageTest() override { testing::SetPointHandler(nullptr); }
+
+  void Change(int way) {
+    const ReclamationDomain::Guard guard(domain_);
+    const PageAddress first = PageAddress::Make(1, 4096, 100);
+    if (way == 0) {
+      ASSERT_TRUE(table_->ClaimImage(id_));
+      ASSERT_TRUE(table_->SetImage(id_, ImageParts(first), domain_));
+      table_->ReleaseImage(id_);
+    } else if (way == 1) {
+      ASSERT_TRUE(table_->ReplaceImage(id_, first, ImageParts(PageAddress::Make(2, 4096, 100)), domain_));
+    } else {
+      ImageParts taken;
+      ASSERT_TRUE(table_->TakeImage(id_, &taken, domain_));
+    }
+  }
+
+  const Node node_;
+  ReclamationDomain domain_;
+  const std::unique_ptr<MappingTable> table_;
+  PageId id_;
+};
+
+TEST_F(ChangedImageTest, EachChangeMarksItsIdUntilTheMarksAreTaken) {
+  EXPECT_TRUE(Changed(*table_).empty());
+  for (int way = 0; way < kWays; ++way) {
+    Change(way);
+    EXPECT_EQ(Changed(*table_), std::vector<PageId>{id_}) << way;
+    EXPECT_TRUE(Changed(*table_).empty()) << way;
+  }
+  table_->MarkChanged(PageId(3));
+  EXPECT_EQ(Changed(*table_), std::vector<PageId>{PageId(3)});
+}
+
+// A checkpoint takes the marks just before the image is exchanged, and so reads the older image.
+TEST_F(ChangedImageTest, AChangeBehindACheckpointIsLeftForTheNextOne) {
+  for (const std::string_view before : {"mapping_table.set_image.before_cas", "mapping_table.replace_image.before_cas"}) {
+    bool taken = false;
+    testing::SetPointHandler([&](std::string_view point) {
+      if (point != before) return;
+      taken = true;
+      (void)Changed(*table_);
+    });
+    Change(before == "mapping_table.set_image.before_cas" ? 0 : 1);
+    testing::SetPointHandler(nullptr);
+    EXPECT_TRUE(taken);
+    EXPECT_EQ(Changed(*table_), std::vector<PageId>{id_}) << before;
+  }
+}
+
+// A thread stops between its exchange and its second mark; the image is there already.
+TEST_F(ChangedImageTest, ACheckpointFindsAnImageWhoseThreadHasStopped) {
+  for (int way = 0; way < kWays; ++way) {
+    std::vector<PageId> found;
+    testing::SetPointHandler([&](std::string_view point) {
+      if (point == "mapping_table.image.before_mark") found = Changed(*table_);
+    });
+    Change(way);
+    testing::SetPointHandler(nullptr);
+    EXPECT_EQ(found, std::vector<PageId>{id_}) << way;
+  }
+}
+
 }  // namespace
 }  // namespace deut::dc
