@@ -1,6 +1,7 @@
 // The checkpoint file `checkpoint-<12 hexadecimal digits>`: a mapping-table checkpoint. It names the parts of which
 // each page consisted at one moment, the position that those pages contain (rule X6), tables and segments. It is
-// written once, in order, through a buffer of one block.
+// written once, in order, through a buffer of one block. A file with ancestors (checkpoint_lineage.h) has only the pages
+// that have changed, and a range of ids completely; a reader of the checkpoint reads its ancestors, too.
 // Format with grammar: dc/docs/page_store.md. [LLAMA, PVLDB 6(10), 2013, section 4.4: checkpoints for recovery]
 //
 // Order of calls: AddTable (ascending ids), AddSegment (ascending numbers), AddPage (ascending ids), Finish.
@@ -23,6 +24,8 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/page_store/checkpoint_lineage.h"
 #include "dc/page_store/checkpoint_number.h"
 #include "dc/page_store/page_address.h"
 #include "dc/page_store/page_id.h"
@@ -42,6 +45,10 @@ struct CheckpointHead {
   Position stable = {};            // the position of the newest checkpoint before this one, or this one's own
   PageId next_page = {};           // above every page id ever used
   uint64_t next_segment = 1;       // above every segment number ever used
+  PageRange pages = {};            // the ids whose images the file has completely; all, unless it has ancestors
+  CheckpointLineage ancestors = {};  // the other files of its lineage, the oldest first
+  // The lineage of the checkpoint before, for the one after this. Empty: that one has to be complete.
+  CheckpointLineage previous = {};
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
 };
 
@@ -55,6 +62,7 @@ struct CheckpointTable {
   friend bool operator==(const CheckpointTable&, const CheckpointTable&) = default;
 };
 
+// `pages`: those with an image; of a single file, those with a record.
 struct CheckpointCounts {
   uint64_t tables = 0, segments = 0, pages = 0;
   friend bool operator==(const CheckpointCounts&, const CheckpointCounts&) = default;
@@ -74,13 +82,16 @@ class CheckpointWriter {
   // (checkpoint_rules.h).
   Status AddTable(const CheckpointTable& table);
   Status AddSegment(const SegmentExtent& segment);
-  // `newest_first`: 1 to kMaxPartsOfImage addresses, the newest part first.
-  Status AddPage(PageId page, std::span<const PageAddress> newest_first);
+  // `newest_first`: 1 to kMaxPartsOfImage addresses, the newest part first. None, in a file with ancestors: the page has
+  // no image any more. `recent`: the image is not that of the checkpoint before.
+  Status AddPage(PageId page, std::span<const PageAddress> newest_first, bool recent = false);
   // Syncs the file, reads it back and verifies all of it, renames it to NAME, and syncs the directory.
   Status Finish();
 
   const CheckpointHead& head() const;
   uint64_t bytes_written() const;
+  // The file as later ones name it. REQUIRES: Finish returned OK.
+  CheckpointAncestor AsAncestor() const;
 
  private:
   struct Core;
@@ -88,23 +99,36 @@ class CheckpointWriter {
   const std::unique_ptr<Core> core_;
 };
 
-// Receives the content of a checkpoint, in the order of the file. The content counts only if the reader returns OK at
-// the end. An error that a method returns ends the reading.
+// Receives the content of a checkpoint: head, tables, segments, then pages. The content counts only if the reader
+// returns OK at the end. An error that a method returns ends the reading.
 class CheckpointVisitor {
  public:
   virtual ~CheckpointVisitor() = default;
   virtual Status OnHead(const CheckpointHead& head) = 0;
   virtual Status OnTable(const CheckpointTable& table) = 0;
   virtual Status OnSegment(const SegmentExtent& segment) = 0;
+  // Called when the segments are complete, before the first page.
+  virtual Status BeforePages() { return Status::Ok(); }
+  // Called once for each page that has an image. In ascending order, if the checkpoint has no ancestors and one thread
+  // reads it; else in any order, by several threads at once if there are several.
   virtual Status OnPage(PageId page, std::span<const PageAddress> newest_first) = 0;
+  // The page's image, or its lack of one, is not that of the checkpoint before. Called like OnPage.
+  virtual void OnRecentChange(PageId /*page*/) {}
+  // The checkpoint's own file, as later ones name it. Called last.
+  virtual void OnFile(const CheckpointAncestor& /*file*/) {}
 };
 
-// Reads a checkpoint from start to end. A null visitor only verifies the file. `dc`: the DC to which it must belong.
+struct CheckpointReadOptions {
+  Runtime* runtime = nullptr;  // required for more than one thread
+  int threads = 1;
+};
+
+// Reads a checkpoint and its ancestors. A null visitor only verifies them. `dc`: the DC to which they must belong. An
+// ancestor that is missing, or another one than the checkpoint names, is CORRUPTION.
 Result<CheckpointCounts> ReadCheckpoint(Storage& storage, std::string_view directory, CheckpointNumber number, DcId dc,
-                                        CheckpointVisitor* visitor);
-// The same for a file under any name.
-Result<CheckpointCounts> ReadCheckpointFile(Storage& storage, const std::string& path, CheckpointNumber number, DcId dc,
-                                            CheckpointVisitor* visitor);
+                                        CheckpointVisitor* visitor, const CheckpointReadOptions& options = {});
+// Verifies one file under any name, without its ancestors: it has this head, and everything in it is right.
+Result<CheckpointCounts> VerifyCheckpointFile(Storage& storage, const std::string& path, const CheckpointHead& head);
 
 std::string CheckpointName(CheckpointNumber number);
 // False if `name` is not a checkpoint's name.

@@ -83,8 +83,8 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
   ASSERT_EQ(bytes.size(), 65536u);
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 48)),
             "44434b50"
-            "8a196511"
-            "0300"
+            "ea52ba41"
+            "0400"
             "0100"
             "96000000"
             "0700000000000000"
@@ -176,6 +176,29 @@ TEST_F(CheckpointFileTest, AFileOfFormatVersion2IsRead) {
   EXPECT_EQ(content->pages.at(PageId(10)), addresses);
 }
 
+// A stored sample of format version 3: the file of GoldenBytes. It has no ancestors, like every file of that version.
+TEST_F(CheckpointFileTest, AFileOfFormatVersion3IsRead) {
+  std::string bytes = absl::HexStringToBytes(
+      "44434b508a19651103000100960000000700000000000000887766554433221100000000000000000000000000000000"
+      "010200000000000000efcdab0000000000050000000000000000000000000000000c0000000400000000000000020100"
+      "00000a000000037461620602000000050000000301020000000000000000300000000000000302030000000000000000"
+      "2000000000000004020a0000000221008001000000014000000100000005020000000000000002000000000000000100"
+      "000000000000");
+  bytes.resize(kCheckpointBlockBytes);
+  Replace(bytes);
+  const auto content = Read(7, DcId(0x1122334455667788));
+  ASSERT_TRUE(content.ok()) << content.status().ToString();
+  EXPECT_TRUE(content->head.ancestors.empty() && content->head.previous.empty());
+  const auto addresses = std::vector{PageAddress::Make(3, 4096 + 128, 200), PageAddress::Make(2, 8192, 100)};
+  EXPECT_EQ(content->pages.at(PageId(10)), addresses);
+  // That version knows no mark of a recent change in the number of parts.
+  const size_t parts = bytes.find(std::string("\x04\x02\x0a", 3), 48) + 1;
+  bytes[parts] = static_cast<char>(bytes[parts] | static_cast<char>(kRecentChange));
+  StoreU32(bytes.data() + 4, Crc32c(bytes.data() + 8, bytes.size() - 8));
+  Replace(bytes);
+  EXPECT_EQ(Read(7, DcId(0x1122334455667788)).status(), ErrorCode::kCorruption);
+}
+
 TEST_F(CheckpointFileTest, WrittenContentIsReadBack) {
   for (const uint32_t pages : {0u, 1u, 2000u, 30'000u}) {
     const CheckpointContent content = ContentWith(7, pages);
@@ -241,7 +264,7 @@ TEST_F(CheckpointFileTest, SealedNonsenseIsRefused) {
     return Read().status().code();
   };
   EXPECT_EQ(sealed(44, 0), ErrorCode::kOk);
-  EXPECT_EQ(sealed(8, 4), ErrorCode::kVersionMismatch);
+  EXPECT_EQ(sealed(8, 5), ErrorCode::kVersionMismatch);
   EXPECT_EQ(sealed(8, 0), ErrorCode::kVersionMismatch);
   EXPECT_EQ(sealed(10, 0), ErrorCode::kCorruption);  // not marked as the last block
   EXPECT_EQ(sealed(10, 2), ErrorCode::kCorruption);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@ struct CheckpointContent {
   std::vector<std::pair<std::pair<TableId, PageId>, std::string>> tables;
   std::map<TableId, uint32_t> dropped_ids_behind;  // where it is not 0
   std::vector<SegmentExtent> segments;
-  std::map<PageId, std::vector<PageAddress>> pages;
+  std::map<PageId, std::vector<PageAddress>> pages;  // no parts: only for AddAll, in a file with ancestors
+  std::set<PageId> recent;                            // pages whose record is marked as recently changed
   friend bool operator==(const CheckpointContent&, const CheckpointContent&) = default;
 };
 
@@ -46,8 +48,11 @@ class CheckpointKeeper : public CheckpointVisitor {
     content.pages[page].assign(newest_first.begin(), newest_first.end());
     return Status::Ok();
   }
+  void OnRecentChange(PageId page) override { content.recent.insert(page); }
+  void OnFile(const CheckpointAncestor& itself) override { file = itself; }
 
   CheckpointContent content;
+  CheckpointAncestor file;
 };
 
 inline Status AddAll(CheckpointWriter& writer, const CheckpointContent& content) {
@@ -58,7 +63,9 @@ inline Status AddAll(CheckpointWriter& writer, const CheckpointContent& content)
         writer.AddTable({.id = ids.first, .root = ids.second, .name = name, .dropped_ids_behind = after}));
   }
   for (const SegmentExtent& segment : content.segments) DEUT_RETURN_IF_ERROR(writer.AddSegment(segment));
-  for (const auto& [page, addresses] : content.pages) DEUT_RETURN_IF_ERROR(writer.AddPage(page, addresses));
+  for (const auto& [page, addresses] : content.pages) {
+    DEUT_RETURN_IF_ERROR(writer.AddPage(page, addresses, content.recent.contains(page)));
+  }
   return Status::Ok();
 }
 

@@ -10,7 +10,7 @@
 namespace deut::dc {
 namespace {
 
-constexpr Frame kFrame{.magic = 0x504B4344, .version = 3};  // "DCKP"
+constexpr Frame kFrame{.magic = 0x504B4344, .version = 4};  // "DCKP"
 constexpr uint16_t kOldestVersion = 1;
 // The newest version whose addresses have the earlier layout.
 constexpr uint16_t kNewestNarrowVersion = 2;
@@ -100,6 +100,10 @@ Result<CheckpointStart> ClassifyCheckpointStart(std::string_view bytes, std::str
     return OtherVersion(FrameVersion(bytes), 0, path);
   }
   return known ? CheckpointStart::kTorn : CheckpointStart::kUnknown;
+}
+
+uint32_t PredecessorOfCheckpointBlock(std::string_view bytes) {
+  return bytes.size() < kCheckpointBlockHeaderBytes ? 0 : LoadU32(bytes.data() + kPredecessorAt);
 }
 
 CheckpointOwner OwnerOfCheckpointBlock(std::string_view bytes) {

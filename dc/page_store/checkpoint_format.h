@@ -2,8 +2,9 @@
 // in them. Format with grammar: dc/docs/page_store.md. Internal to the page store.
 // Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format that this
 // program does not know.
-// This program writes version 3. It also reads version 2, whose addresses have the earlier layout (page_address.h), and
-// version 1, which besides has one `table` record for each dropped table, and no `dropped` records.
+// This program writes version 4. It also reads version 3, which has no ancestors (checkpoint_lineage.h); version 2,
+// whose addresses besides have the earlier layout (page_address.h); and version 1, which besides has one `table` record
+// for each dropped table, and no `dropped` records.
 #ifndef DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 #define DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 
@@ -36,6 +37,10 @@ struct CheckpointBlock {
 // True if a dropped table may have a `table` record in a block of this version. Version 1 writes one for each. The
 // reader of version 2 accepts them, too, although no program wrote them; today every content has one encoding.
 constexpr bool HasTableRecordsOfDroppedTables(uint16_t version) { return version <= 2; }
+// True if a block of this version may have `ancestor` and `range` records, pages without parts, and kRecentChange.
+constexpr bool HasAncestors(uint16_t version) { return version >= 4; }
+// Set in the number of parts of a `page` record: the image is not that of the previous checkpoint.
+constexpr uint8_t kRecentChange = 0x80;
 // Returns the address that a block of this version has as `raw`.
 PageAddress CheckpointAddress(uint16_t version, uint64_t raw);
 
@@ -59,10 +64,24 @@ struct CheckpointOwner {
   DcId dc = {};
   CheckpointNumber checkpoint = {};
 };
+// Returns the checksum that the block at the beginning of `bytes`, perhaps a damaged one, names as that of the block
+// before it.
+uint32_t PredecessorOfCheckpointBlock(std::string_view bytes);
 // Returns the DC and the checkpoint to which a block belongs. REQUIRES: ClassifyCheckpointStart returned kWhole.
 CheckpointOwner OwnerOfCheckpointBlock(std::string_view bytes);
 
-enum class CheckpointRecordType : uint8_t { kHead = 1, kTable = 2, kSegment = 3, kPage = 4, kFooter = 5, kDropped = 6 };
+enum class CheckpointRecordType : uint8_t {
+  kHead = 1,
+  kTable = 2,
+  kSegment = 3,
+  kPage = 4,
+  kFooter = 5,
+  kDropped = 6,
+  kAncestor = 7,
+  kRange = 8,
+};
+// Of which lineage an `ancestor` record names a file: that of this checkpoint, or that of the one before it.
+enum class LineageOf : uint8_t { kThis = 1, kPrevious = 2 };
 
 // Takes numbers off the front of a block's payload, and remembers if there were too few bytes.
 class RecordCursor {

@@ -54,8 +54,8 @@ TEST(CheckpointFormat, GoldenBytes) {
   const std::string bytes = Sealed(kBlock, "hello");
   EXPECT_EQ(absl::BytesToHexString(bytes.substr(0, 56)),
             "44434b50"
-            "33dbbd01"
-            "0300"
+            "53906251"
+            "0400"
             "0100"
             "05000000"
             "0807060504030201"
@@ -110,7 +110,7 @@ TEST(CheckpointFormat, TooFewBytesAreNoBlock) {
 
 TEST(CheckpointFormat, AnotherVersionIsSaidSo) {
   std::string bytes = Sealed(kBlock, "hello");
-  for (const uint16_t version : {0, 4}) {
+  for (const uint16_t version : {0, 5}) {
     StoreU16(bytes.data() + 8, version);
     ExpectAt(OpenResealed(bytes), 8, ErrorCode::kVersionMismatch);
   }
@@ -118,12 +118,12 @@ TEST(CheckpointFormat, AnotherVersionIsSaidSo) {
 
 TEST(CheckpointFormat, EarlierVersionsHaveAddressesOfTheEarlierLayout) {
   std::string bytes = Sealed(kBlock, "hello");
-  for (const uint16_t version : {1, 2, 3}) {
+  for (const uint16_t version : {1, 2, 3, 4}) {
     StoreU16(bytes.data() + 8, version);
     StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8)));
     CheckpointBlock opened = Expected(kBlock);
     ASSERT_TRUE(OpenCheckpointBlock(bytes, &opened, "the-file").ok());
-    const uint64_t raw = (uint64_t{5} << (version == 3 ? 31 : 23)) | (32 << 8) | 1;
+    const uint64_t raw = (uint64_t{5} << (version >= 3 ? 31 : 23)) | (32 << 8) | 1;
     EXPECT_EQ(CheckpointAddress(opened.version, raw), PageAddress::Make(5, 4096, 100)) << version;
   }
 }

@@ -16,6 +16,30 @@ CheckpointRules::Violation CheckpointRules::Head(const CheckpointHead& head) {
   if (head.stable > head.position) return std::string("the stable position lies behind the position");
   next_page_ = head.next_page;
   next_segment_ = head.next_segment;
+  has_ancestors_ = !head.ancestors.empty();
+  if (head.pages.first.value == 0 || head.pages.end < head.pages.first || (!has_ancestors_ && head.pages != PageRange())) {
+    return Concat("the complete range of page ids is ", head.pages.first.value, " to ", head.pages.end.value);
+  }
+  CheckpointLineage own = head.ancestors;
+  own.push_back({.number = head.number, .blocks = 1, .next_page = head.next_page, .pages = head.pages});
+  if (const Violation wrong = Lineage(own, head)) return wrong;
+  if (head.previous.empty()) return std::nullopt;
+  if (head.previous.back().number >= head.number) return std::string("the checkpoint before has a later number");
+  return Lineage(head.previous, head);
+}
+
+CheckpointRules::Violation CheckpointRules::Lineage(std::span<const CheckpointAncestor> files,
+                                                    const CheckpointHead& head) const {
+  if (files.size() > kMaxAncestors) return Concat(files.size(), " files in a lineage");
+  for (size_t i = 0; i < files.size(); ++i) {
+    const CheckpointAncestor& file = files[i];
+    const bool ascends = i == 0 ? file.number.value > 0 || files.size() == 1 : file.number > files[i - 1].number;
+    if (!ascends || file.blocks == 0 || file.next_page > head.next_page) {
+      return Concat("checkpoint ", file.number.value, " with ", file.blocks, " blocks and next page ",
+                    file.next_page.value, " in a lineage");
+    }
+  }
+  if (!IsCompleteLineage(files)) return std::string("the files of a lineage do not have all pages");
   return std::nullopt;
 }
 
@@ -30,9 +54,8 @@ CheckpointRules::Violation CheckpointRules::Table(const CheckpointTable& table) 
   if (table.last() < table.id || (!table.dropped() && table.dropped_ids_behind != 0)) {
     return Concat("table ", table.id.value, " with ", table.dropped_ids_behind, " dropped ids behind it");
   }
-  // A root names one table only. It is erased from `roots_without_image_` when its page appears, so that End finds
-  // the missing ones.
-  if (!table.dropped() && (table.root >= next_page_ || !roots_without_image_.insert(table.root).second)) {
+  // A root names one table only.
+  if (!table.dropped() && (table.root >= next_page_ || !roots_.try_emplace(table.root, false).second)) {
     return Concat("table ", table.id.value, " with root ", table.root.value, ", which is above all pages or another's");
   }
   last_table_ = table.last();
@@ -77,10 +100,17 @@ CheckpointRules::Violation CheckpointRules::Page(PageId page, std::span<const Pa
   if (section_ == Section::kStart || section_ == Section::kEnd)
     return Concat("page ", page.value, " stands out of order");
   section_ = Section::kPages;
-  if (page <= last_page_ || page >= next_page_) {
-    return Concat("page ", page.value, " after ", last_page_.value, ", below ", next_page_.value);
-  }
-  if (newest_first.empty() || newest_first.size() > kMaxPartsOfImage) {
+  if (page <= last_page_) return Concat("page ", page.value, " after ", last_page_.value);
+  if (const Violation wrong = Contents(page, newest_first)) return wrong;
+  last_page_ = page;
+  if (!newest_first.empty()) NotePage(page);
+  ++counts_.pages;
+  return std::nullopt;
+}
+
+CheckpointRules::Violation CheckpointRules::Contents(PageId page, std::span<const PageAddress> newest_first) const {
+  if (page.value == 0 || page >= next_page_) return Concat("page ", page.value, ", below ", next_page_.value);
+  if ((newest_first.empty() && !has_ancestors_) || newest_first.size() > kMaxPartsOfImage) {
     return Concat("page ", page.value, " with ", newest_first.size(), " parts");
   }
   for (size_t i = 0; i < newest_first.size(); ++i) {
@@ -90,9 +120,17 @@ CheckpointRules::Violation CheckpointRules::Page(PageId page, std::span<const Pa
       return Concat("page ", page.value, ": ", *wrong);
     }
   }
-  last_page_ = page;
-  roots_without_image_.erase(page);
-  ++counts_.pages;
+  return std::nullopt;
+}
+
+void CheckpointRules::NotePage(PageId page) {
+  if (const auto root = roots_.find(page); root != roots_.end()) root->second.store(true, std::memory_order_relaxed);
+}
+
+CheckpointRules::Violation CheckpointRules::PagesOfReader(uint64_t records) {
+  if (section_ == Section::kStart || section_ == Section::kEnd) return "pages stand out of order";
+  section_ = Section::kPages;
+  counts_.pages = records;
   return std::nullopt;
 }
 
@@ -103,7 +141,13 @@ CheckpointRules::Violation CheckpointRules::End(const CheckpointCounts& claimed)
     return Concat("the footer says ", claimed.tables, " tables, ", claimed.segments, " segments, ", claimed.pages,
                   " pages; there are ", counts_.tables, ", ", counts_.segments, ", ", counts_.pages);
   }
-  if (!roots_without_image_.empty()) return Concat("root ", roots_without_image_.begin()->value, " has no image");
+  return has_ancestors_ ? std::nullopt : Roots();
+}
+
+CheckpointRules::Violation CheckpointRules::Roots() const {
+  for (const auto& [root, has_image] : roots_) {
+    if (!has_image.load(std::memory_order_relaxed)) return Concat("root ", root.value, " has no image");
+  }
   return std::nullopt;
 }
 

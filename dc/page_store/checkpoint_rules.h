@@ -1,12 +1,13 @@
 // CheckpointRules: the rules for the records of a checkpoint: their order, and what they may name. Writer and reader
 // apply the same rules. Internal to the page store. Memory: the segments and the roots of the tables.
-// Thread-safety: one thread at a time. Errors: each method returns nothing, or the violated rule as a clause for a
+// Thread-safety: one thread at a time; Contents and NotePage from any thread, once the segments are complete. Errors: each method returns nothing, or the violated rule as a clause for a
 // message.
 #ifndef DC_PAGE_STORE_CHECKPOINT_RULES_H_
 #define DC_PAGE_STORE_CHECKPOINT_RULES_H_
 
+#include <atomic>
+#include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,17 +23,26 @@ class CheckpointRules {
  public:
   using Violation = std::optional<std::string>;
 
+  // Lineages are complete (IsCompleteLineage), with ascending numbers below the checkpoint's.
   Violation Head(const CheckpointHead& head);
   // Ascending ids; names with 1 to kMaxTableNameBytes bytes; a root below next_page that no other table has. A
   // dropped table has neither name nor root.
   Violation Table(const CheckpointTable& table);
   // Ascending numbers below next_segment; whole blocks.
   Violation Segment(const SegmentExtent& segment);
-  // Ascending ids below next_page; delta parts and then one base part, each within the written bytes of a segment of
-  // its kind.
+  // Ascending ids, and Contents.
   Violation Page(PageId page, std::span<const PageAddress> newest_first);
-  // Every root has an image, and the counts are right.
+  // An id below next_page; delta parts and then one base part, each within the written bytes of a segment of its kind.
+  // No parts, if the file has ancestors.
+  Violation Contents(PageId page, std::span<const PageAddress> newest_first) const;
+  // The page has an image.
+  void NotePage(PageId page);
+  // Pages were added without Page, in the right order.
+  Violation PagesOfReader(uint64_t records);
+  // The counts are right. A file without ancestors also has an image of every root.
   Violation End(const CheckpointCounts& claimed);
+  // Every root has an image.
+  Violation Roots() const;
 
   const CheckpointCounts& counts() const { return counts_; }
 
@@ -41,11 +51,14 @@ class CheckpointRules {
   Violation CheckAddress(PageAddress address, SegmentKind kind) const;
 
   Section section_ = Section::kStart;
+  Violation Lineage(std::span<const CheckpointAncestor> files, const CheckpointHead& head) const;
+
   PageId next_page_;
+  bool has_ancestors_ = false;
   uint64_t next_segment_ = 0;
   TableId last_table_;
   PageId last_page_;
-  std::set<PageId> roots_without_image_;
+  std::map<PageId, std::atomic<bool>> roots_;  // true: the root has an image
   std::vector<SegmentExtent> segments_;
   CheckpointCounts counts_;
 };

@@ -57,7 +57,8 @@ CheckpointSet::CheckpointSet(Storage& storage, std::string directory)
     : storage_(storage), directory_(std::move(directory)) {}
 
 Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std::string directory, DcId dc,
-                                                           CheckpointNumber opened) {
+                                                           CheckpointNumber opened,
+                                                           const CheckpointLineage& ancestors) {
   std::unique_ptr<CheckpointSet> set(new CheckpointSet(storage, std::move(directory)));
   DEUT_ASSIGN_OR_RETURN(const std::vector<std::string> names, storage.List(set->directory_));
   bool found_opened = opened.value == 0;
@@ -93,6 +94,7 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
   }
   set->next_ = CheckpointNumber(highest.value + 1);
   set->newest_ = opened;
+  set->newest_ancestors_ = ancestors;
   return set;
 }
 
@@ -103,6 +105,7 @@ Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
   DEUT_IN_FLIGHT("dc.checkpoint_removal");
   DEUT_CHECK(number > newest_);
   previous_ = newest_;
+  previous_ancestors_ = std::exchange(newest_ancestors_, writer->head().ancestors);
   newest_ = number;
   next_ = CheckpointNumber(number.value + 1);
   // Passed-over names go before Complete returns OK: RemoveDeadSegments follows, and removes segments that only they
@@ -125,6 +128,13 @@ Status CheckpointSet::RemovePassedOver() {
   return Status::Ok();
 }
 
+bool CheckpointSet::IsKept(CheckpointNumber number) const {
+  if (number == newest_ || number == previous_) return true;
+  if (DEUT_OMITTED("checkpoint.keep_ancestors")) return false;
+  const auto is_it = [number](const CheckpointAncestor& ancestor) { return ancestor.number == number; };
+  return std::ranges::any_of(newest_ancestors_, is_it) || std::ranges::any_of(previous_ancestors_, is_it);
+}
+
 void CheckpointSet::RemoveOld() {
   const Result<std::vector<std::string>> names = storage_.List(directory_);
   if (!names.ok()) return;
@@ -132,7 +142,7 @@ void CheckpointSet::RemoveOld() {
     CheckpointNumber number;
     bool temporary;
     if (!ParseAny(name, &number, &temporary)) continue;
-    if (!temporary && (number == newest_ || number == previous_)) continue;
+    if (!temporary && IsKept(number)) continue;
     if (unrecognized_names_.contains(name) && DEUT_STEP("V.keep_what_is_not_understood")) continue;
     (void)storage_.Remove(Concat(directory_, "/", name));  // the next checkpoint tries again
   }

@@ -3,7 +3,8 @@
 //
 // States of a checkpoint: being written (NAME.tmp), completed (NAME, read back and verified), removed.
 // - A file is removed only after a newer one is completed and durable under its name. The previously newest one is
-//   kept, too.
+//   kept, too. So are the ancestors of both (checkpoint_lineage.h), which need not be checkpoints that could be opened:
+//   segments that only they name may be gone.
 // - A checkpoint newer than the one that was opened could not be read; it was *passed over*. It stays until the next
 //   one is completed, because it may be readable after all. Then its name is removed, durably, before anything that
 //   it names may be removed. Otherwise a later start would take it for the one to fall back to.
@@ -25,6 +26,7 @@
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/checkpoint_lineage.h"
 #include "dc/page_store/checkpoint_number.h"
 
 namespace deut::dc {
@@ -35,12 +37,12 @@ Result<std::vector<CheckpointNumber>> FindCheckpoints(Storage& storage, const st
 class CheckpointSet {
  public:
   // `opened`: the checkpoint that this incarnation was opened from, 0 if there was none. It is kept until two newer
-  // ones are completed. Open makes its name durable (before this, none of its positions may be reported as stable),
-  // and changes nothing else.
+  // ones are completed, like its `ancestors`. Open makes its name durable (before this, none of its positions may be
+  // reported as stable), and changes nothing else.
   // VERSION_MISMATCH if any checkpoint file there is of another version. CORRUPTION if one belongs to another DC or
   // has another checkpoint's name: it is whole, and would otherwise be removed as one that cannot be read.
   static Result<std::unique_ptr<CheckpointSet>> Open(Storage& storage, std::string directory, DcId dc,
-                                                     CheckpointNumber opened);
+                                                     CheckpointNumber opened, const CheckpointLineage& ancestors = {});
 
   // The number for the next one: above those of all files of checkpoints here, also unfinished ones.
   CheckpointNumber next() const { return next_; }
@@ -49,14 +51,15 @@ class CheckpointSet {
   // The oldest checkpoint that the next start may read; for SegmentStore::RemoveDeadSegments.
   CheckpointNumber oldest_kept() const { return previous_.value != 0 ? previous_ : newest_; }
 
-  // Finishes `writer` (whose head has the number next()), and then removes all files but this one and the previously
-  // newest one. OK: the checkpoint is completed. Old files that could not be removed are removed the next time.
+  // Finishes `writer` (whose head has the number next()), and then removes all files but this one, the previously
+  // newest one, and the ancestors of both. OK: the checkpoint is completed. Old files that could not be removed are removed the next time.
   // IO_ERROR: the names of files that were passed over cannot be removed durably, so nothing else may be removed.
   Status Complete(std::unique_ptr<CheckpointWriter> writer);
 
  private:
   CheckpointSet(Storage& storage, std::string directory);
   void RemoveOld();
+  bool IsKept(CheckpointNumber number) const;
   Status RemovePassedOver();
 
   Storage& storage_;
@@ -64,6 +67,8 @@ class CheckpointSet {
   CheckpointNumber next_;
   CheckpointNumber newest_;
   CheckpointNumber previous_;
+  CheckpointLineage newest_ancestors_;
+  CheckpointLineage previous_ancestors_;
   std::vector<std::string> passed_over_;      // newer than the checkpoint that was opened
   std::set<std::string> unrecognized_names_;  // names of files that are never removed
 };

@@ -36,6 +36,7 @@ struct CheckpointWriter::Core {
         head(of) {}
 
   Status Create();
+  Status AddLineage(LineageOf of, const CheckpointLineage& files);
   // Records the rule violation `wrong`, or else appends the bytes in `record`, to the next block if this one has no
   // room.
   Status Add(const CheckpointRules::Violation& wrong);
@@ -75,7 +76,29 @@ Status CheckpointWriter::Core::Create() {
   AppendU32(&record, head.stable.sequence);
   AppendU32(&record, head.next_page.value);
   AppendU64(&record, head.next_segment);
-  return Add(rules.Head(head));
+  DEUT_RETURN_IF_ERROR(Add(rules.Head(head)));
+  DEUT_RETURN_IF_ERROR(AddLineage(LineageOf::kThis, head.ancestors));
+  DEUT_RETURN_IF_ERROR(AddLineage(LineageOf::kPrevious, head.previous));
+  if (head.pages == PageRange()) return Status::Ok();
+  AppendU8(&record, Byte(CheckpointRecordType::kRange));
+  AppendU32(&record, head.pages.first.value);
+  AppendU32(&record, head.pages.end.value);
+  return Add(std::nullopt);
+}
+
+Status CheckpointWriter::Core::AddLineage(LineageOf of, const CheckpointLineage& files) {
+  for (const CheckpointAncestor& each : files) {
+    AppendU8(&record, Byte(CheckpointRecordType::kAncestor));
+    AppendU8(&record, static_cast<uint8_t>(of));
+    AppendU64(&record, each.number.value);
+    AppendU32(&record, each.blocks);
+    AppendU32(&record, each.checksum);
+    AppendU32(&record, each.next_page.value);
+    AppendU32(&record, each.pages.first.value);
+    AppendU32(&record, each.pages.end.value);
+    DEUT_RETURN_IF_ERROR(Add(std::nullopt));
+  }
+  return Status::Ok();
 }
 
 Status CheckpointWriter::Core::Add(const CheckpointRules::Violation& wrong) {
@@ -105,30 +128,8 @@ Status CheckpointWriter::Core::WriteBlock(bool last) {
   return Status::Ok();
 }
 
-namespace {
-
-// Checks that the head reads back as it was written.
-class HeadIs : public CheckpointVisitor {
- public:
-  explicit HeadIs(const CheckpointHead& head) : head_(head) {}
-  Status OnHead(const CheckpointHead& head) override {
-    if (head == head_) return Status::Ok();
-    return DEUT_ERROR(kCorruption, "the head of checkpoint ", head_.number.value, " reads back as another one");
-  }
-  Status OnTable(const CheckpointTable&) override { return Status::Ok(); }
-  Status OnSegment(const SegmentExtent&) override { return Status::Ok(); }
-  Status OnPage(PageId, std::span<const PageAddress>) override { return Status::Ok(); }
-
- private:
-  const CheckpointHead& head_;
-};
-
-}  // namespace
-
 Status CheckpointWriter::Core::Verify() {
-  HeadIs visitor(head);
-  DEUT_ASSIGN_OR_RETURN(const CheckpointCounts counts,
-                        ReadCheckpointFile(storage, temporary_path, head.number, head.dc, &visitor));
+  DEUT_ASSIGN_OR_RETURN(const CheckpointCounts counts, VerifyCheckpointFile(storage, temporary_path, head));
   if (counts != rules.counts()) return DEUT_ERROR(kCorruption, temporary_path, ": reads back with other counts");
   return Status::Ok();
 }
@@ -194,13 +195,13 @@ Status CheckpointWriter::AddSegment(const SegmentExtent& segment) {
   return core_->Add(core_->rules.Segment(segment));
 }
 
-Status CheckpointWriter::AddPage(PageId page, std::span<const PageAddress> newest_first) {
+Status CheckpointWriter::AddPage(PageId page, std::span<const PageAddress> newest_first, bool recent) {
   if (!core_->failed.ok()) return core_->failed;
   const CheckpointRules::Violation wrong = core_->rules.Page(page, newest_first);
   if (wrong) return core_->Add(wrong);
   std::string& record = core_->record;
   AppendU8(&record, Byte(CheckpointRecordType::kPage));
-  AppendU8(&record, static_cast<uint8_t>(newest_first.size()));
+  AppendU8(&record, static_cast<uint8_t>(newest_first.size() | (recent ? kRecentChange : 0)));
   AppendU32(&record, page.value);
   for (const PageAddress address : newest_first) AppendU64(&record, address.raw());
   return core_->Add(wrong);
@@ -215,5 +216,14 @@ Status CheckpointWriter::Finish() {
 
 const CheckpointHead& CheckpointWriter::head() const { return core_->head; }
 uint64_t CheckpointWriter::bytes_written() const { return core_->offset; }
+
+CheckpointAncestor CheckpointWriter::AsAncestor() const {
+  DEUT_CHECK(core_->finished);
+  return {.number = core_->head.number,
+          .blocks = static_cast<uint32_t>(core_->offset / kCheckpointBlockBytes),
+          .checksum = core_->predecessor,
+          .next_page = core_->head.next_page,
+          .pages = core_->head.pages};
+}
 
 }  // namespace deut::dc

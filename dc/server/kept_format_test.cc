@@ -38,7 +38,7 @@ std::map<int, fs::path> Samples() {
   for (const auto& entry : fs::directory_iterator(kSamples)) {
     samples[std::stoi(entry.path().filename().string())] = entry.path();
   }
-  EXPECT_GE(samples.size(), 3u);
+  EXPECT_GE(samples.size(), 4u);
   return samples;
 }
 
