@@ -46,7 +46,8 @@ struct CheckpointHead {
   PageId next_page = {};           // above every page id ever used
   uint64_t next_segment = 1;       // above every segment number ever used
   PageRange pages = {};            // the ids whose images the file has completely; all, unless it has ancestors
-  CheckpointLineage ancestors = {};  // the other files of its lineage, the oldest first
+  // The other files of its lineage, the oldest first.
+  CheckpointLineage ancestors = {};
   // The lineage of the checkpoint before, for the one after this. Empty: that one has to be complete.
   CheckpointLineage previous = {};
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
@@ -82,8 +83,8 @@ class CheckpointWriter {
   // (checkpoint_rules.h).
   Status AddTable(const CheckpointTable& table);
   Status AddSegment(const SegmentExtent& segment);
-  // `newest_first`: 1 to kMaxPartsOfImage addresses, the newest part first. None, in a file with ancestors: the page has
-  // no image any more. `recent`: the image is not that of the checkpoint before.
+  // `newest_first`: 1 to kMaxPartsOfImage addresses, the newest part first. None, if the head names ancestors or the
+  // lineage before: the page has no image any more. `recent`: the image is not that of the checkpoint before.
   Status AddPage(PageId page, std::span<const PageAddress> newest_first, bool recent = false);
   // Syncs the file, reads it back and verifies all of it, renames it to NAME, and syncs the directory.
   Status Finish();

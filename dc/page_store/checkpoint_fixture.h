@@ -24,8 +24,8 @@ struct CheckpointContent {
   std::vector<std::pair<std::pair<TableId, PageId>, std::string>> tables;
   std::map<TableId, uint32_t> dropped_ids_behind;  // where it is not 0
   std::vector<SegmentExtent> segments;
-  std::map<PageId, std::vector<PageAddress>> pages;  // no parts: only for AddAll, in a file with ancestors
-  std::set<PageId> recent;                            // pages whose record is marked as recently changed
+  std::map<PageId, std::vector<PageAddress>> pages;
+  std::set<PageId> recent;  // changed since the checkpoint before; those that are not in `pages` have no image
   friend bool operator==(const CheckpointContent&, const CheckpointContent&) = default;
 };
 
@@ -63,7 +63,12 @@ inline Status AddAll(CheckpointWriter& writer, const CheckpointContent& content)
         writer.AddTable({.id = ids.first, .root = ids.second, .name = name, .dropped_ids_behind = after}));
   }
   for (const SegmentExtent& segment : content.segments) DEUT_RETURN_IF_ERROR(writer.AddSegment(segment));
-  for (const auto& [page, addresses] : content.pages) {
+  std::set<PageId> all = content.recent;
+  for (const auto& [page, addresses] : content.pages) all.insert(page);
+  for (const PageId page : all) {
+    const auto image = content.pages.find(page);
+    const std::vector<PageAddress> addresses =
+        image == content.pages.end() ? std::vector<PageAddress>() : image->second;
     DEUT_RETURN_IF_ERROR(writer.AddPage(page, addresses, content.recent.contains(page)));
   }
   return Status::Ok();

@@ -111,9 +111,10 @@ class LineageTest : public ::testing::Test {
       if (range.first <= page && page < range.end) content.pages[page] = parts;
     }
     for (const uint32_t page : changed) {
-      const auto image = images_.find(PageId(page));
-      content.pages[PageId(page)] = image == images_.end() ? std::vector<PageAddress>() : image->second;
       content.recent.insert(PageId(page));
+      if (const auto image = images_.find(PageId(page)); image != images_.end()) {
+        content.pages[PageId(page)] = image->second;
+      }
     }
     CheckpointLineage all = lineage_;
     all.push_back(File(number, range.first.value, range.end.value, kPages + 1));
@@ -276,6 +277,26 @@ TEST_F(LineageTest, ImpossibleLineagesAreNotWritten) {
   EXPECT_EQ(wrong([](H& h) { h.previous = {File(10, 5, 10, 100)}; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](H& h) { h.previous = {File(11, 1, 100, 100)}; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](H& h) { h.previous = {File(10, 1, 100, 100)}; }), ErrorCode::kOk);
+}
+
+// A complete file needs no record for a page without an image, but the other lineage does, if the page has lost it
+// since its last file.
+TEST_F(LineageTest, APageWithoutAnImageStandsOnlyInFilesOfWhichSomeLineageNeedsIt) {
+  const auto wrong = [&](bool previous, bool recent) {
+    CheckpointContent content = Empty(2);
+    if (previous) content.head.previous = {File(1, 1, 100, 100)};
+    const auto writer = std::move(*CheckpointWriter::Create(*storage_, "/dc", content.head));
+    const Status added = writer->AddPage(PageId(5), {}, recent);
+    return added.ok() ? writer->Finish().code() : added.code();
+  };
+  EXPECT_EQ(wrong(false, false), ErrorCode::kInternal);
+  EXPECT_EQ(wrong(false, true), ErrorCode::kInternal);
+  EXPECT_EQ(wrong(true, false), ErrorCode::kInternal);
+  EXPECT_EQ(wrong(true, true), ErrorCode::kOk);
+  const auto read = Read(2);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_TRUE(read->content.pages.empty());
+  EXPECT_EQ(read->content.recent, std::set<PageId>{PageId(5)});
 }
 
 TEST_F(LineageTest, AncestorsOfBothKeptCheckpointsAreKept) {

@@ -104,13 +104,12 @@ class FileReader {
 Status FileReader::ReadIndex() {
   uint32_t checksum = 0;
   for (uint64_t block = 0; block < blocks_.count() && !pages_begun_; ++block) {
-    DEUT_ASSIGN_OR_RETURN(
-        const CheckpointBlocks::Links links,
-        blocks_.Read(block, 1, [&](std::string_view payload, uint64_t offset, uint16_t version) {
-          version_ = version;
-          pages_block_ = block;
-          return ReadIndexBlock(payload, offset);
-        }));
+    DEUT_ASSIGN_OR_RETURN(const CheckpointBlocks::Links links,
+                          blocks_.Read(block, 1, [&](std::string_view payload, uint64_t offset, uint16_t version) {
+                            version_ = version;
+                            pages_block_ = block;
+                            return ReadIndexBlock(payload, offset);
+                          }));
     const uint64_t at = block * kCheckpointBlockBytes;
     if (links.before != checksum) return Refuse(at, "the block does not continue the one before");
     before_pages_ = checksum;
@@ -268,12 +267,11 @@ Status FileReader::ReadPages(const CheckpointReadOptions& options, OnPageRecord 
   std::vector<Group> groups((blocks + kGroupBlocks - 1) / kGroupBlocks);
   const auto read = [&](size_t i) {
     const uint64_t first = pages_block_ + i * kGroupBlocks;
-    DEUT_ASSIGN_OR_RETURN(
-        groups[i].links,
-        blocks_.Read(first, std::min(kGroupBlocks, blocks_.count() - first),
-                     [&](std::string_view payload, uint64_t offset, uint16_t version) {
-                       return ReadPageBlock(payload, offset, version, on_page, &groups[i]);
-                     }));
+    DEUT_ASSIGN_OR_RETURN(groups[i].links,
+                          blocks_.Read(first, std::min(kGroupBlocks, blocks_.count() - first),
+                                       [&](std::string_view payload, uint64_t offset, uint16_t version) {
+                                         return ReadPageBlock(payload, offset, version, on_page, &groups[i]);
+                                       }));
     return Status::Ok();
   };
   if (options.threads > 1 && options.runtime != nullptr) {
@@ -401,7 +399,7 @@ class CheckpointReading {
       return Violation(Concat("page ", record.page.value, ", below ", newest_.head().next_page.value));
     }
     if (known_ && !known_->Add(record.page)) return Violation();
-    if (Violation wrong = newest_.rules().Contents(record.page, record.parts())) return wrong;
+    if (Violation wrong = newest_.rules().Contents(record.page, record.parts(), record.recent)) return wrong;
     if (record.count == 0) return Violation();
     newest_.rules().NotePage(record.page);
     pages_.fetch_add(1, std::memory_order_relaxed);
@@ -422,9 +420,8 @@ class CheckpointReading {
 
 Result<CheckpointCounts> ReadCheckpoint(Storage& storage, std::string_view directory, CheckpointNumber number, DcId dc,
                                         CheckpointVisitor* visitor, const CheckpointReadOptions& options) {
-  DEUT_ASSIGN_OR_RETURN(
-      CheckpointBlocks blocks,
-      CheckpointBlocks::Open(storage, Concat(directory, "/", CheckpointName(number)), number, dc));
+  DEUT_ASSIGN_OR_RETURN(CheckpointBlocks blocks,
+                        CheckpointBlocks::Open(storage, Concat(directory, "/", CheckpointName(number)), number, dc));
   FileReader newest(std::move(blocks), number, dc, visitor);
   return CheckpointReading(storage, directory, visitor, options, &newest).Read();
 }
@@ -437,7 +434,7 @@ Result<CheckpointCounts> VerifyCheckpointFile(Storage& storage, const std::strin
   CheckpointRules& rules = file.rules();
   DEUT_RETURN_IF_ERROR(file.ReadPages({}, [&](const PageRecord& record) -> Result<Violation> {
     if (record.count > 0) rules.NotePage(record.page);
-    return rules.Contents(record.page, record.parts());
+    return rules.Contents(record.page, record.parts(), record.recent);
   }));
   return rules.counts();
 }

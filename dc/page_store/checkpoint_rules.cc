@@ -17,7 +17,8 @@ CheckpointRules::Violation CheckpointRules::Head(const CheckpointHead& head) {
   next_page_ = head.next_page;
   next_segment_ = head.next_segment;
   has_ancestors_ = !head.ancestors.empty();
-  if (head.pages.first.value == 0 || head.pages.end < head.pages.first || (!has_ancestors_ && head.pages != PageRange())) {
+  names_previous_ = !head.previous.empty();
+  if (!has_ancestors_ && head.pages != PageRange()) {
     return Concat("the complete range of page ids is ", head.pages.first.value, " to ", head.pages.end.value);
   }
   CheckpointLineage own = head.ancestors;
@@ -34,7 +35,8 @@ CheckpointRules::Violation CheckpointRules::Lineage(std::span<const CheckpointAn
   for (size_t i = 0; i < files.size(); ++i) {
     const CheckpointAncestor& file = files[i];
     const bool ascends = i == 0 ? file.number.value > 0 || files.size() == 1 : file.number > files[i - 1].number;
-    if (!ascends || file.blocks == 0 || file.next_page > head.next_page) {
+    const bool has_range = file.pages.first.value > 0 && file.pages.first <= file.pages.end;
+    if (!ascends || !has_range || file.blocks == 0 || file.next_page > head.next_page) {
       return Concat("checkpoint ", file.number.value, " with ", file.blocks, " blocks and next page ",
                     file.next_page.value, " in a lineage");
     }
@@ -96,21 +98,23 @@ CheckpointRules::Violation CheckpointRules::CheckAddress(PageAddress address, Se
                 " of segment ", address.segment(), ", where no such part is");
 }
 
-CheckpointRules::Violation CheckpointRules::Page(PageId page, std::span<const PageAddress> newest_first) {
+CheckpointRules::Violation CheckpointRules::Page(PageId page, std::span<const PageAddress> newest_first, bool recent) {
   if (section_ == Section::kStart || section_ == Section::kEnd)
     return Concat("page ", page.value, " stands out of order");
   section_ = Section::kPages;
   if (page <= last_page_) return Concat("page ", page.value, " after ", last_page_.value);
-  if (const Violation wrong = Contents(page, newest_first)) return wrong;
+  if (const Violation wrong = Contents(page, newest_first, recent)) return wrong;
   last_page_ = page;
   if (!newest_first.empty()) NotePage(page);
   ++counts_.pages;
   return std::nullopt;
 }
 
-CheckpointRules::Violation CheckpointRules::Contents(PageId page, std::span<const PageAddress> newest_first) const {
+CheckpointRules::Violation CheckpointRules::Contents(PageId page, std::span<const PageAddress> newest_first,
+                                                     bool recent) const {
   if (page.value == 0 || page >= next_page_) return Concat("page ", page.value, ", below ", next_page_.value);
-  if ((newest_first.empty() && !has_ancestors_) || newest_first.size() > kMaxPartsOfImage) {
+  const bool may_have_none = has_ancestors_ || (names_previous_ && recent);
+  if ((newest_first.empty() && !may_have_none) || newest_first.size() > kMaxPartsOfImage) {
     return Concat("page ", page.value, " with ", newest_first.size(), " parts");
   }
   for (size_t i = 0; i < newest_first.size(); ++i) {

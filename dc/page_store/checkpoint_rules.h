@@ -31,10 +31,11 @@ class CheckpointRules {
   // Ascending numbers below next_segment; whole blocks.
   Violation Segment(const SegmentExtent& segment);
   // Ascending ids, and Contents.
-  Violation Page(PageId page, std::span<const PageAddress> newest_first);
+  Violation Page(PageId page, std::span<const PageAddress> newest_first, bool recent);
   // An id below next_page; delta parts and then one base part, each within the written bytes of a segment of its kind.
-  // No parts, if the file has ancestors.
-  Violation Contents(PageId page, std::span<const PageAddress> newest_first) const;
+  // No parts, if the file has ancestors, or if it names the lineage of the checkpoint before and the page had an image
+  // there (`recent`).
+  Violation Contents(PageId page, std::span<const PageAddress> newest_first, bool recent) const;
   // The page has an image.
   void NotePage(PageId page);
   // Pages were added without Page, in the right order.
@@ -55,6 +56,7 @@ class CheckpointRules {
 
   PageId next_page_;
   bool has_ancestors_ = false;
+  bool names_previous_ = false;
   uint64_t next_segment_ = 0;
   TableId last_table_;
   PageId last_page_;

@@ -98,10 +98,11 @@ Result<std::unique_ptr<CheckpointSet>> CheckpointSet::Open(Storage& storage, std
   return set;
 }
 
-Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer) {
+Status CheckpointSet::Complete(std::unique_ptr<CheckpointWriter> writer, CheckpointAncestor* file) {
   const CheckpointNumber number = writer->head().number;
   DEUT_CHECK(number == next_);
   DEUT_RETURN_IF_ERROR(writer->Finish());
+  if (file != nullptr) *file = writer->AsAncestor();
   DEUT_IN_FLIGHT("dc.checkpoint_removal");
   DEUT_CHECK(number > newest_);
   previous_ = newest_;

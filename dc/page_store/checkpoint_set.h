@@ -54,7 +54,8 @@ class CheckpointSet {
   // Finishes `writer` (whose head has the number next()), and then removes all files but this one, the previously
   // newest one, and the ancestors of both. OK: the checkpoint is completed. Old files that could not be removed are removed the next time.
   // IO_ERROR: the names of files that were passed over cannot be removed durably, so nothing else may be removed.
-  Status Complete(std::unique_ptr<CheckpointWriter> writer);
+  // `file`, unless it is null: the file as later ones name it.
+  Status Complete(std::unique_ptr<CheckpointWriter> writer, CheckpointAncestor* file = nullptr);
 
  private:
   CheckpointSet(Storage& storage, std::string directory);

@@ -197,7 +197,7 @@ Status CheckpointWriter::AddSegment(const SegmentExtent& segment) {
 
 Status CheckpointWriter::AddPage(PageId page, std::span<const PageAddress> newest_first, bool recent) {
   if (!core_->failed.ok()) return core_->failed;
-  const CheckpointRules::Violation wrong = core_->rules.Page(page, newest_first);
+  const CheckpointRules::Violation wrong = core_->rules.Page(page, newest_first, recent);
   if (wrong) return core_->Add(wrong);
   std::string& record = core_->record;
   AppendU8(&record, Byte(CheckpointRecordType::kPage));
