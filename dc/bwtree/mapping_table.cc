@@ -245,6 +245,11 @@ bool MappingTable::TakeImage(PageId id, ImageParts* parts, ReclamationDomain& do
   return (image & kClaimed) == 0;
 }
 
+void MappingTable::RestoreUpTo(PageId last) {
+  DEUT_CHECK(last.value <= capacity_);
+  RaiseTo(ever_used_, uint64_t{last.value});
+}
+
 void MappingTable::Restore(PageId id, const ImageParts& parts) {
   // The reader of the checkpoint refuses ids beyond the last one, and ids that come twice.
   DEUT_CHECK(id != kNoPage && id.value <= capacity_);

@@ -139,6 +139,8 @@ class MappingTable {
     }
   }
 
+  // Recovery: ids up to `last` will be restored, or were allocated.
+  void RestoreUpTo(PageId last);
   // Recovery: makes the id live, on storage, with this image. Several threads may restore different ids. REQUIRES:
   // nothing else has begun.
   void Restore(PageId id, const ImageParts& parts);

@@ -272,7 +272,8 @@ TEST_F(ChangedImageTest, EachChangeMarksItsIdUntilTheMarksAreTaken) {
 
 // A checkpoint takes the marks just before the image is exchanged, and so reads the older image.
 TEST_F(ChangedImageTest, AChangeBehindACheckpointIsLeftForTheNextOne) {
-  for (const std::string_view before : {"mapping_table.set_image.before_cas", "mapping_table.replace_image.before_cas"}) {
+  for (const std::string_view before :
+       {"mapping_table.set_image.before_cas", "mapping_table.replace_image.before_cas"}) {
     bool taken = false;
     testing::SetPointHandler([&](std::string_view point) {
       if (point != before) return;

@@ -27,7 +27,8 @@ Quiet quiet;
 
 Result<std::unique_ptr<CheckpointIncarnation>> CheckpointIncarnation::Open(Storage& storage,
                                                                            const std::string& directory, DcId dc,
-                                                                           const RecoveryOptions& options) {
+                                                                           const RecoveryOptions& options,
+                                                                           const CheckpointLineagesOptions& lineages) {
   DEUT_ASSIGN_OR_RETURN(RecoveredPages recovered, RecoverPages(storage, RealRuntime(), directory, dc, options));
   const std::vector<RecoveredTable> tables = std::move(recovered.tables);
   const PageId last_page = recovered.last_page;
@@ -47,7 +48,8 @@ Result<std::unique_ptr<CheckpointIncarnation>> CheckpointIncarnation::Open(Stora
                                           incarnation->tables,
                                           *incarnation->store,
                                           *incarnation->loader,
-                                          [incarnation = incarnation.get()] { ++incarnation->waits_for_memory; }};
+                                          [incarnation = incarnation.get()] { ++incarnation->waits_for_memory; },
+                                          lineages};
   DEUT_ASSIGN_OR_RETURN(incarnation->checkpointer, Checkpointer::Create(environment, incarnation->found));
   return incarnation;
 }
@@ -60,8 +62,8 @@ CheckpointIncarnation::CheckpointIncarnation(RecoveredPages recovered)
   pages->KeepFreedIds();
 }
 
-CheckpointWorld::CheckpointWorld(uint64_t seed)
-    : log_sink_(SetLogSink(&quiet)), disk_(RealRuntime(), seed), storage_(disk_.Mount()) {
+CheckpointWorld::CheckpointWorld(uint64_t seed, const CheckpointLineagesOptions& lineages)
+    : log_sink_(SetLogSink(&quiet)), lineages_(lineages), disk_(RealRuntime(), seed), storage_(disk_.Mount()) {
   const Status begun = Begin();
   EXPECT_TRUE(begun.ok()) << begun.ToString();
 }
@@ -87,7 +89,7 @@ void CheckpointWorld::Crash(uint64_t seed) {
 }
 
 Status CheckpointWorld::Begin(const RecoveryOptions& options) {
-  DEUT_ASSIGN_OR_RETURN(incarnation_, CheckpointIncarnation::Open(*storage_, directory_, kDc, options));
+  DEUT_ASSIGN_OR_RETURN(incarnation_, CheckpointIncarnation::Open(*storage_, directory_, kDc, options, lineages_));
   for (uint64_t i = incarnation_->found.position.commit.value; i < log_.size(); ++i) DEUT_RETURN_IF_ERROR(Apply(i));
   return Status::Ok();
 }

@@ -31,7 +31,8 @@ namespace deut::dc {
 class CheckpointIncarnation {
  public:
   static Result<std::unique_ptr<CheckpointIncarnation>> Open(Storage& storage, const std::string& directory, DcId dc,
-                                                             const RecoveryOptions& options);
+                                                             const RecoveryOptions& options,
+                                                             const CheckpointLineagesOptions& lineages = {});
 
   BwTreeEnvironment trees() { return {*pages, domain, consolidation, &gate, store.get()}; }
 
@@ -58,7 +59,7 @@ class CheckpointWorld {
   using Records = std::map<std::string, std::string>;
   using Files = std::map<std::string, std::string>;
 
-  explicit CheckpointWorld(uint64_t seed = 1);
+  explicit CheckpointWorld(uint64_t seed = 1, const CheckpointLineagesOptions& lineages = {});
   ~CheckpointWorld();
 
   // Ends the incarnation. The disk stays as it is, or becomes what a crash leaves of it.
@@ -117,6 +118,7 @@ class CheckpointWorld {
   Status Apply(size_t index);
 
   LogSink* const log_sink_;  // the log sink before this test
+  const CheckpointLineagesOptions lineages_;
   const std::string directory_ = "/pages";
   FaultyDisk disk_;
   std::unique_ptr<Storage> storage_;

@@ -17,12 +17,12 @@ constexpr Duration kGraceStep = std::chrono::microseconds(50);
 // Longest time for which a checkpoint prevents splits while it waits for guards. After that it is retried later.
 constexpr Duration kMaxGracePeriod = std::chrono::seconds(2);
 
-// Bound of the bytes of a checkpoint's file, without its pages. The pages take fewer bytes there than in a Capture.
+// Bound of the bytes of a checkpoint's file, without its pages. The pages take fewer bytes there than in a capture.
 constexpr uint64_t kFileBytes = 128 << 10;
 
 }  // namespace
 
-// The content of the mapping table and the registry at one moment.
+// The content of the registry at one moment, and the position.
 struct Checkpointer::Capture {
   struct Table {
     TableId id;
@@ -31,11 +31,7 @@ struct Checkpointer::Capture {
     uint32_t dropped_ids_behind = 0;
   };
   Position position;
-  PageId next_page;
   std::vector<Table> tables;
-  // For each page: (id << 8) plus its number of parts, then the parts' addresses. Compact, because it counts against
-  // the memory budget.
-  std::vector<uint64_t> pages;
 };
 
 // Adds the visited pages to the flusher.
@@ -66,7 +62,8 @@ class Checkpointer::Pass final : public PageVisitor {
 Result<std::unique_ptr<Checkpointer>> Checkpointer::Create(const CheckpointEnvironment& environment,
                                                            const RecoveredCheckpoints& found) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointSet> set,
-                        CheckpointSet::Open(environment.storage, environment.directory, environment.dc, found.opened));
+                        CheckpointSet::Open(environment.storage, environment.directory, environment.dc, found.opened,
+                                            found.lineages.opened));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<PageFlusher> flusher,
                         PageFlusher::Create(environment.trees, environment.store, environment.tables));
   return std::unique_ptr<Checkpointer>(new Checkpointer(environment, found, std::move(set), std::move(flusher)));
@@ -78,11 +75,13 @@ Checkpointer::Checkpointer(const CheckpointEnvironment& environment, const Recov
       mutex_(environment.runtime),
       set_(std::move(set)),
       flusher_(std::move(flusher)),
+      lineages_(environment.trees.pages, environment.trees.domain, found.lineages, environment.lineages),
       newest_(found.position),
       stable_mutex_(environment.runtime),
       stable_(found.stable) {
   DEUT_CHECK(found.stable <= found.position);
-  environment_.store.ReserveForCheckpoint(kFileBytes + environment_.trees.pages.used() * 2 * sizeof(uint64_t));
+  const MutexLock lock(mutex_);
+  environment_.store.ReserveForCheckpoint(kFileBytes + lineages_.CompleteBytes());
 }
 
 Position Checkpointer::stable() const {
@@ -116,28 +115,21 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   if (DEUT_OMITTED("X6.position_first")) capture.position = applied();
   DEUT_CHECK(capture.position >= newest_);  // the redo log may be trimmed up to an earlier position
   if (status.ok()) {
-    DEUT_IN_FLIGHT("dc.checkpoint_structure");
-    environment_.gate.Close();
-    // A thread that read the open gate inside an earlier guard may still be in the middle of a split or merge.
-    status = WaitForGuards();
-    {
-      const TableRegistry::Pause pause(environment_.tables);
-      for (const TableId table : environment_.tables.LiveTables()) {
-        if (status.ok()) status = WriteStructure(table);
-      }
-      DEUT_POINT("checkpoint.before_snapshot");
-      // This precedes the capture: a part that dies after it is kept for this checkpoint (segment_store.h).
-      environment_.store.BeginCheckpoint(set_->next());
-      if (status.ok()) CaptureImages(&capture);
-    }
-    environment_.gate.Open();
+    // This precedes the capture: a part that dies after it is kept for this checkpoint (segment_store.h).
+    environment_.store.BeginCheckpoint(set_->next());
+    DEUT_IN_FLIGHT("dc.checkpoint_capture");
+    lineages_.Begin(/*complete=*/environment_.store.IsShortOfSpace());
+    CountCapture();
+    DEUT_POINT("checkpoint.captured");
+    status = CaptureStructure(&capture);
   }
   if (status.ok()) {
-    environment_.store.ReserveForCheckpoint(kFileBytes + capture.pages.size() * sizeof(uint64_t));
+    // A later checkpoint may have to be complete.
+    environment_.store.ReserveForCheckpoint(kFileBytes + lineages_.CompleteBytes());
     status = WriteFile(capture);
   }
-  std::vector<uint64_t>().swap(capture.pages);
-  capture_bytes_.store(0, std::memory_order_relaxed);
+  lineages_.Clear();
+  CountCapture();
   if (!status.ok()) {
     environment_.trees.pages.ReturnLimboIds(freed);
     return status;
@@ -238,12 +230,33 @@ Status Checkpointer::WaitForGuards() {
   }
 }
 
-void Checkpointer::CaptureImages(Capture* capture) {
-  const MappingTable& pages = environment_.trees.pages;
+Status Checkpointer::CaptureStructure(Capture* capture) {
+  DEUT_IN_FLIGHT("dc.checkpoint_structure");
+  environment_.gate.Close();
+  // A thread that read the open gate inside an earlier guard may still be in the middle of a split or merge, or of an
+  // exchange of an image.
+  Status status = WaitForGuards();
+  {
+    const TableRegistry::Pause pause(environment_.tables);
+    for (const TableId table : environment_.tables.LiveTables()) {
+      if (status.ok()) status = WriteStructure(table);
+    }
+    DEUT_POINT("checkpoint.before_snapshot");
+    if (status.ok()) {
+      CaptureTables(capture);
+      lineages_.End();
+      CountCapture();
+    }
+  }
+  environment_.gate.Open();
+  return status;
+}
+
+void Checkpointer::CaptureTables(Capture* capture) {
   const ReclamationDomain::Guard guard(environment_.trees.domain);
   const TableRegistry::Snapshot& tables = environment_.tables.snapshot();
   for (const Table* table : tables.live) {
-    DEUT_CHECK(pages.HasImage(table->tree->root()));
+    DEUT_CHECK(environment_.trees.pages.HasImage(table->tree->root()));
     capture->tables.push_back(Capture::Table{table->id, table->tree->root(), table->name});
   }
   for (const DroppedIds::Run run : tables.dropped.runs()) {
@@ -251,17 +264,6 @@ void Checkpointer::CaptureImages(Capture* capture) {
   }
   std::sort(capture->tables.begin(), capture->tables.end(),
             [](const Capture::Table& a, const Capture::Table& b) { return a.id < b.id; });
-  const uint64_t last = pages.last_id();
-  for (uint64_t number = 1; number <= last; ++number) {
-    const PageId id(static_cast<uint32_t>(number));
-    if (!pages.HasImage(id)) continue;
-    const ImageParts parts = pages.Image(id);
-    if (parts.empty()) continue;
-    capture->pages.push_back((number << 8) | parts.count());
-    for (const PageAddress part : parts.all()) capture->pages.push_back(part.raw());
-  }
-  capture->next_page = PageId(static_cast<uint32_t>(last + 1));
-  capture_bytes_.store(capture->pages.capacity() * sizeof(uint64_t), std::memory_order_relaxed);
 }
 
 Status Checkpointer::WriteFile(const Capture& capture) {
@@ -274,7 +276,7 @@ Status Checkpointer::WriteFile(const Capture& capture) {
   // The previous checkpoint is kept, too. If there is none, this one alone determines the stable position.
   head.stable = set_->newest().value != 0 ? newest_ : capture.position;
   DEUT_CHECK(head.stable <= head.position);
-  head.next_page = capture.next_page;
+  lineages_.FillHead(&head);
   DEUT_ASSIGN_OR_RETURN(const std::vector<SegmentExtent> segments, environment_.store.SyncAll(head.number));
   head.next_segment = environment_.store.next_segment();
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
@@ -283,14 +285,11 @@ Status Checkpointer::WriteFile(const Capture& capture) {
     DEUT_RETURN_IF_ERROR(writer->AddTable(CheckpointTable{table.id, table.root, table.name, table.dropped_ids_behind}));
   }
   for (const SegmentExtent& segment : segments) DEUT_RETURN_IF_ERROR(writer->AddSegment(segment));
-  std::vector<PageAddress> parts;
-  for (size_t i = 0; i < capture.pages.size(); i += 1 + parts.size()) {
-    parts.assign(capture.pages[i] & 0xff, PageAddress());
-    DEUT_CHECK(!parts.empty() && i + parts.size() < capture.pages.size());
-    for (size_t n = 0; n < parts.size(); ++n) parts[n] = PageAddress::FromRaw(capture.pages[i + 1 + n]);
-    DEUT_RETURN_IF_ERROR(writer->AddPage(PageId(static_cast<uint32_t>(capture.pages[i] >> 8)), parts));
-  }
-  return set_->Complete(std::move(writer));
+  DEUT_RETURN_IF_ERROR(lineages_.AddPages(writer.get()));
+  CheckpointAncestor file;
+  DEUT_RETURN_IF_ERROR(set_->Complete(std::move(writer), &file));
+  lineages_.Completed(file);
+  return Status::Ok();
 }
 
 }  // namespace deut::dc

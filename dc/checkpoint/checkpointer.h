@@ -4,18 +4,20 @@
 // Steps of checkpoint k, on the thread that calls Take:
 //   1           P = the applied position (X6: read before anything is written)
 //   2 pass      every dirty page is written, level by level from the leaves, from right to left
+//     capture   the parts of each page that has changed since the last checkpoint of this lineage, and of a range of
+//               pages (checkpoint_lineages.h)
 //   3 gate      from here to 6 pages are not split, and tables are neither created nor dropped (no thread waits for a
 //               split). After a grace period no page is half split. A thread that stops inside its guard only delays
 //               the checkpoint
 //   4           inner pages that have changed since 2 are written, after those of their children whose bounds have
 //               changed
-//   5 capture   records the parts of each page, and the tables. Every page's image has the bounds that its parent's
+//   5 capture   records the parts of each page that has changed since the capture of 2, and the tables. Every page's image has the bounds that its parent's
 //               image states, and names the page that follows it on its level as its right sibling. The reasons: no
 //               page is half split or half merged (3), and a page that has changed its bounds or sibling is written
 //               before its parent (4). Recovery refuses all else (recovery.h)
 //   6           the gate is opened
 //   7 durable   segments are synced; the checkpoint is written, synced, read back, verified, renamed
-//   8           the checkpoint before the previous one is removed, and dead segments; ids that were freed before 1
+//   8           files are removed that neither this checkpoint nor the previous one needs, and dead segments; ids that were freed before 1
 //               may be used again
 // Why every image in the capture contains all updates up to P:
 // - The pass writes each page that it visits with all its updates at that moment.
@@ -50,6 +52,7 @@
 #include "common/sync/mutex.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_flusher.h"
+#include "dc/checkpoint/checkpoint_lineages.h"
 #include "dc/page_cache/page_loader.h"
 #include "dc/page_store/checkpoint_set.h"
 #include "dc/page_store/segment_store.h"
@@ -70,6 +73,7 @@ struct CheckpointEnvironment {
   PageLoader& loader;
   // Waits until a page may be loaded (PageEvictor::WaitForMemory). REQUIRES: no guard.
   std::function<void()> wait_for_memory;
+  CheckpointLineagesOptions lineages = {};
 };
 
 // The checkpoints with which this incarnation began.
@@ -81,6 +85,7 @@ struct RecoveredCheckpoints {
   Position stable;
   // The oldest checkpoint to which a later start may fall back (RecoveryOptions::oldest_required).
   CheckpointNumber oldest_kept = {};
+  RecoveredLineages lineages = {};
 };
 
 class Checkpointer {
@@ -98,7 +103,7 @@ class Checkpointer {
   // The position that survives every crash, even if the newest checkpoint cannot be read (S2).
   Position stable() const;
   uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
-  // Memory of the running checkpoint's capture.
+  // Memory of the running checkpoint's capture, and of the bits for changed pages.
   uint64_t capture_bytes() const { return capture_bytes_.load(std::memory_order_relaxed); }
 
  private:
@@ -114,13 +119,19 @@ class Checkpointer {
   // Waits for the guards held now. RESOURCE_EXHAUSTED: they did not end within kMaxGracePeriod, the longest time
   // without splits.
   Status WaitForGuards();
-  void CaptureImages(Capture* capture);
+  // Steps 3 to 6.
+  Status CaptureStructure(Capture* capture) DEUT_REQUIRES(mutex_);
+  void CaptureTables(Capture* capture);
+  void CountCapture() DEUT_REQUIRES(mutex_) {
+    capture_bytes_.store(lineages_.memory_bytes(), std::memory_order_relaxed);
+  }
   Status WriteFile(const Capture& capture) DEUT_REQUIRES(mutex_);
 
   const CheckpointEnvironment environment_;
   Mutex mutex_;
   const std::unique_ptr<CheckpointSet> set_ DEUT_GUARDED_BY(mutex_);
   const std::unique_ptr<PageFlusher> flusher_ DEUT_GUARDED_BY(mutex_);
+  CheckpointLineages lineages_ DEUT_GUARDED_BY(mutex_);
   Position newest_ DEUT_GUARDED_BY(mutex_);
   mutable Mutex stable_mutex_;
   Position stable_ DEUT_GUARDED_BY(stable_mutex_);

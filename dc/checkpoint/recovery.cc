@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kGenerations = 2;
 constexpr size_t kSampledLeaves = 32;
 
-// Fills the mapping table and the store while a checkpoint is being read.
+// Fills the mapping table and the store while a checkpoint is being read. Pages come from several threads.
 class Reading final : public CheckpointVisitor {
  public:
   Reading(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc, const RecoveryOptions& options,
@@ -39,7 +39,8 @@ class Reading final : public CheckpointVisitor {
       progress_->segments_checked = 0;
       progress_->checkpoint = head.number.value;
     }
-    out_.found = RecoveredCheckpoints{head.number, head.position, head.stable};
+    out_.found = RecoveredCheckpoints{.opened = head.number, .position = head.position, .stable = head.stable};
+    out_.found.lineages = {.opened = head.ancestors, .previous = head.previous};
     DEUT_ASSIGN_OR_RETURN(out_.pages, MappingTable::Create(options_.max_pages));
     if (head.next_page.value > uint64_t{options_.max_pages} + 1) {
       return DEUT_ERROR(kResourceExhausted, "the checkpoint has ", head.next_page.value - 1, " page ids, the limit is ",
@@ -59,7 +60,6 @@ class Reading final : public CheckpointVisitor {
     return Status::Ok();
   }
   Status OnPage(PageId page, std::span<const PageAddress> newest_first) override {
-    DEUT_RETURN_IF_ERROR(OpenStore());
     ImageParts parts;
     for (const PageAddress part : newest_first) {
       DEUT_RETURN_IF_ERROR(out_.store->MarkLive(part));
@@ -68,8 +68,13 @@ class Reading final : public CheckpointVisitor {
     out_.pages->Restore(page, parts);
     return Status::Ok();
   }
-  Status OpenStore() {
-    if (out_.store != nullptr) return Status::Ok();
+  // The other lineage has to learn of these changes. This one has them, and writes them again.
+  void OnRecentChange(PageId page) override {
+    if (DEUT_STEP("checkpoint.recent_changes")) out_.pages->MarkChanged(page);
+  }
+  void OnFile(const CheckpointAncestor& file) override { out_.found.lineages.opened.push_back(file); }
+  Status BeforePages() override {
+    out_.pages->RestoreUpTo(out_.last_page);  // at once, so that the threads do not all raise it
     const auto on_checked = [this] {
       if (progress_ == nullptr) return Status::Ok();
       ++progress_->segments_checked;
@@ -80,7 +85,6 @@ class Reading final : public CheckpointVisitor {
                                        head_.next_segment, {options_.threads, on_checked}));
     return Status::Ok();
   }
-  const CheckpointHead& head() const { return head_; }
 
  private:
   Storage& storage_;
@@ -98,8 +102,9 @@ Result<RecoveredPages> ReadOne(Storage& storage, Runtime& runtime, const std::st
                                const RecoveryOptions& options, CheckpointNumber number) {
   RecoveredPages recovered;
   Reading reading(storage, runtime, directory, dc, options, &recovered);
-  DEUT_RETURN_IF_ERROR(ReadCheckpoint(storage, directory, number, dc, &reading).status());
-  DEUT_RETURN_IF_ERROR(reading.OpenStore());
+  DEUT_RETURN_IF_ERROR(
+      ReadCheckpoint(storage, directory, number, dc, &reading, {.runtime = &runtime, .threads = options.threads})
+          .status());
   return recovered;
 }
 
@@ -213,6 +218,18 @@ class InnerPages {
   std::vector<Page> level_;
 };
 
+// The next checkpoint belongs to the lineage of the one before the opened one. If a checkpoint was passed over, the
+// lineage of that one is damaged, and a checkpoint that continued it could not be opened either. The same holds for
+// files that are missing. Then the next checkpoint is complete.
+void ForgetUnusable(Storage& storage, const std::string& directory, DcId dc, bool passed_over,
+                    RecoveredLineages* lineages) {
+  if (passed_over && DEUT_STEP("checkpoint.fresh_lineage")) lineages->previous.clear();
+  const Status there = CheckLineageIsThere(storage, directory, dc, lineages->previous);
+  if (there.ok()) return;
+  LogWarning("the next checkpoint is a complete one: ", there.message());
+  lineages->previous.clear();
+}
+
 // Returns the refusal for the reason `why`, with what the operator can do.
 Status Refusal(const std::string& directory, std::string_view why) {
   return DEUT_ERROR(kCorruption, why, ". Nothing was deleted or changed. Restore the missing files, or a copy of ",
@@ -259,6 +276,7 @@ Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const st
       // There is no older checkpoint left to fall back to.
       if (i + 1 == candidates) recovered->found.stable = recovered->found.position;
       recovered->found.oldest_kept = numbers[candidates - 1];
+      ForgetUnusable(storage, directory, dc, /*passed_over=*/i > 0, &recovered->found.lineages);
       LogInfo("checkpoint ", number.value, ": ", recovered->tables.size(), " tables, page ids to ",
               recovered->last_page.value, ", position ", recovered->found.position.commit.value, "/",
               recovered->found.position.sequence, ", stable ", recovered->found.stable.commit.value, "/",
