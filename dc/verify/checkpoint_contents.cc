@@ -1,6 +1,7 @@
 #include "dc/verify/checkpoint_contents.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -41,6 +42,16 @@ void ImageIndex::Add(PageId page, std::span<const PageAddress> newest_first) {
   begins_.push_back(parts_.size());
 }
 
+void ImageIndex::Sort() {
+  if (std::ranges::is_sorted(pages_)) return;
+  std::vector<size_t> places(pages_.size());
+  for (size_t i = 0; i < places.size(); ++i) places[i] = i;
+  std::ranges::sort(places, {}, [this](size_t place) { return pages_[place]; });
+  ImageIndex sorted;
+  for (const size_t place : places) sorted.Add(pages_[place], parts(place));
+  *this = std::move(sorted);
+}
+
 std::optional<size_t> ImageIndex::Find(PageId page) const {
   const auto place = std::ranges::lower_bound(pages_, page);
   if (place == pages_.end() || *place != page) return std::nullopt;
@@ -61,6 +72,7 @@ Result<CheckpointContents> ReadContents(Storage& storage, const std::string& dir
   DEUT_CHECK(contents.tables.size() == counts.tables && contents.segments.size() == counts.segments);
   DEUT_CHECK(contents.images.size() == (with_images == WithImages::kYes ? counts.pages : 0));
   contents.pages = counts.pages;
+  contents.images.Sort();
   return contents;
 }
 

@@ -1,4 +1,4 @@
-// CheckpointContents: the content of a checkpoint file, in memory, without restoring pages or trees from it. Memory:
+// CheckpointContents: the content of a checkpoint with its ancestors, in memory, without restoring pages or trees from it. Memory:
 // 12 bytes for each page and 8 for each of its parts. Thread-safety: a value. Ownership: owns its content. Errors:
 // those of ReadCheckpoint (checkpoint_file.h).
 #ifndef DC_VERIFY_CHECKPOINT_CONTENTS_H_
@@ -23,10 +23,13 @@ namespace deut::dc {
 // The parts of each page. Pages have places, from 0, in the order of their ids.
 class ImageIndex {
  public:
-  // Adds a page. REQUIRES: ascending ids.
   void Add(PageId page, std::span<const PageAddress> newest_first);
+  // Called when all pages are added: puts them into the order of their ids. The files of a lineage have them in another
+  // one.
+  void Sort();
 
   size_t size() const { return pages_.size(); }
+  // REQUIRES: the pages are in order.
   std::optional<size_t> Find(PageId page) const;
   PageId page(size_t place) const { return pages_[place]; }
   std::span<const PageAddress> parts(size_t place) const {

@@ -27,6 +27,21 @@ TEST(ImageIndexTest, FindsEachPageAndNoOther) {
   EXPECT_EQ(index.parts(*index.Find(PageId(7))).size(), 1u);
 }
 
+TEST(ImageIndexTest, PagesOfSeveralFilesArePutInOrder) {
+  ImageIndex index;
+  const PageAddress base = PageAddress::Make(1, 4096, 256);
+  const PageAddress delta = PageAddress::Make(2, 4096, 128);
+  index.Add(PageId(7), std::vector<PageAddress>{base});
+  index.Add(PageId(3), std::vector<PageAddress>{delta, base});
+  index.Add(PageId(5), std::vector<PageAddress>{base});
+  index.Sort();
+  for (size_t place = 0; place < 3; ++place) {
+    EXPECT_EQ(index.page(place).value, 3 + 2 * place);
+    EXPECT_EQ(index.parts(place).size(), place == 0 ? 2u : 1u);
+    EXPECT_EQ(index.Find(index.page(place)), place);
+  }
+}
+
 TEST(CheckpointContentsTest, HoldsTablesSegmentsAndImages) {
   StoreOnDisk store;
   store.Start();

@@ -125,14 +125,21 @@ Status Inspection::ShowDirectory() {
   } else {
     Line("dc_state: ", directory_.state().status().message());
   }
+  std::set<CheckpointNumber> ancestors;
   for (const CheckpointNumber number : directory_.checkpoints()) {
+    if (ancestors.contains(number)) {
+      Line("checkpoint ", number.value, ": a newer one needs its file");
+      continue;
+    }
     const Result<CheckpointContents> contents = Read(number);
     if (!contents.ok()) {
       Line("checkpoint ", number.value, ": ", contents.status().message());
       continue;
     }
+    for (const CheckpointAncestor& file : contents->head.ancestors) ancestors.insert(file.number);
     Line("checkpoint ", number.value, ": position ", Show(contents->head.position), ", ", contents->tables.size(),
-         " tables, ", contents->pages, " pages, ", contents->segments.size(), " segments");
+         " tables, ", contents->pages, " pages, ", contents->segments.size(), " segments",
+         contents->head.ancestors.empty() ? "" : Concat(", in ", contents->head.ancestors.size() + 1, " files"));
   }
   for (const SegmentKind kind : {SegmentKind::kBase, SegmentKind::kDelta}) {
     uint64_t files = 0, bytes = 0;
@@ -166,6 +173,10 @@ Status Inspection::ShowCheckpoint() {
        head.incarnation.value);
   Line("position ", Show(head.position), ", stable ", Show(head.stable));
   Line("pages ", contents->pages, ", ids below ", head.next_page.value);
+  for (const CheckpointAncestor& file : head.ancestors) {
+    Line("file of checkpoint ", file.number.value, ": ", file.blocks, " blocks, complete for the pages from ",
+         file.pages.first.value, " to ", std::min(file.pages.end, file.next_page).value - 1);
+  }
   DEUT_CHECK(contents->images.size() == contents->pages);  // Read takes the images, too
   std::map<uint64_t, uint64_t> live;
   uint64_t deltas = 0;

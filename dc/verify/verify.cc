@@ -81,6 +81,13 @@ class Verification {
   void AdviseOnPages();
   void CheckHotPages();
   void AddNotes();
+  // A readable checkpoint needs this older file.
+  bool IsAncestor(CheckpointNumber number) const {
+    return std::ranges::any_of(contents_, [number](const CheckpointContents& contents) {
+      return std::ranges::any_of(contents.head.ancestors,
+                                 [number](const CheckpointAncestor& file) { return file.number == number; });
+    });
+  }
 
   DataDirectory& directory_;
   Runtime& runtime_;
@@ -315,7 +322,9 @@ void Verification::AddNotes() {
     report_.notes.push_back(Concat(path, ": does not belong to the data component"));
   }
   for (size_t i = kGenerations; i < directory_.checkpoints().size(); ++i) {
-    report_.notes.push_back(Concat(directory_.pages(), "/", CheckpointName(directory_.checkpoints()[i]),
+    const CheckpointNumber number = directory_.checkpoints()[i];
+    if (IsAncestor(number)) continue;
+    report_.notes.push_back(Concat(directory_.pages(), "/", CheckpointName(number),
                                    ": an older checkpoint, left over from a crash; the next one removes it"));
   }
   if (report_.checkpoints.empty()) {

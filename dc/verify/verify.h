@@ -2,7 +2,7 @@
 //
 // It checks:
 //   dc_state       format, checksum
-//   checkpoints    the two newest ones that exist: format, checksums, consistency of the page store that they name
+//   checkpoints    the two newest ones that exist, with their ancestors: format, checksums, consistency of the page store that they name
 //                  (checkpoint_rules.h). The position of the older one is at least the stable position of the newer
 //                  one (rule S2)
 //   segments       every file: its header, and every part in the bytes that a checkpoint names (segment_check.h)
