@@ -1,5 +1,5 @@
 // CheckpointLineages: which images each checkpoint has to write, and its two lineages (page_store/checkpoint_lineage.h).
-// A checkpoint costs what has changed, not the size of the store.
+// The cost of a checkpoint follows the changes, not the size of the store.
 //
 // Checkpoints belong to the two lineages in turn. For each lineage there is a bit for each page id: its image has
 // changed since the last checkpoint of that lineage was captured. The mapping table has a third set of such bits,
@@ -10,7 +10,7 @@
 //   (the thread waits until all guards held now have ended)
 //   End       while the gate is closed: takes the marks again, and captures these images anew. They replace those of
 //             Begin
-//   AddPages  writes what was captured
+//   AddPages  writes the captured images
 //   Completed the lineage has this file, and no changes. A checkpoint that fails leaves its changes for the next one
 // Why nothing is missed: an image that is exchanged before End reads it has a mark in Begin or in End, because the
 // guards of Begin have ended (mapping_table.h). One that was not exchanged since Begin is the one that Begin has read.
@@ -104,7 +104,7 @@ class CheckpointLineages {
   const CheckpointLineagesOptions options_;
   std::array<Lineage, 2> lineages_;
   size_t newest_ = 0;  // the lineage of the newest checkpoint
-  // Of the running checkpoint.
+  // The running checkpoint's state.
   PageRange range_;
   PageId next_page_;
   CheckpointLineage ancestors_;

@@ -1,4 +1,4 @@
-// What a checkpoint and a start cost with millions of pages: a mapping table without trees, of which range(1) random
+// The costs of a checkpoint and of a start with millions of pages: a mapping table without trees, of which range(1) random
 // pages change between two checkpoints. 32 million pages are about one terabyte. The folder is DEUT_BENCH_DIR, or a
 // temporary one; it takes about 100 bytes for each page.
 #include <benchmark/benchmark.h>

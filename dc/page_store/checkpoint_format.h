@@ -80,7 +80,7 @@ enum class CheckpointRecordType : uint8_t {
   kAncestor = 7,
   kRange = 8,
 };
-// Of which lineage an `ancestor` record names a file: that of this checkpoint, or that of the one before it.
+// The lineage whose file an `ancestor` record names: that of this checkpoint, or that of the one before it.
 enum class LineageOf : uint8_t { kThis = 1, kPrevious = 2 };
 
 // Takes numbers off the front of a block's payload, and remembers if there were too few bytes.

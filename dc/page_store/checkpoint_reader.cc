@@ -60,7 +60,7 @@ class FileReader {
   }
 
  private:
-  // What a group of blocks has to do with its neighbours.
+  // The relations of a group of blocks to its neighbours.
   struct Group {
     CheckpointBlocks::Links links;
     PageId first_page, last_page;
