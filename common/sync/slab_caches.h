@@ -1,15 +1,14 @@
 // SlabCaches: the caches of all threads that use one SlabHeap (slab_heap.h). Another thread can flush a thread's cache
 // while its owner does not use it. Otherwise the blocks that idle threads keep would hold back slabs: each block 2 MiB.
 //
-// States of a member. free <--Enter, Exit--> in use (by its owner); free --claim--> claimed (by the flushing thread)
-//   --release--> free. An owner that finds its cache claimed does without a cache for that call; nobody waits.
-// The race of Enter and claim. Each side stores its own word first (`uses_`, `claimed_`), and then loads the other's
-//   (`pool.cache_looks_first`). The owner has no fence in between, because it would cost as much as the allocation. In
-//   its place the flushing thread makes all threads of the process pass one, between its store and its load
-//   (membarrier(2)). So at least one of both sees the other, and leaves the cache alone.
-// What one side writes into the cache, the other one sees: each releases its word when it is done, and acquires the
-//   other's before it touches the cache.
-// Where the system refuses membarrier, the caches of other threads are never flushed.
+// Each cache has a lock. The owner holds it while it allocates or frees one block; another thread holds it while it
+//   flushes the cache. Nobody waits for it: an owner that finds it taken goes around its cache, and a flush skips the
+//   caches whose lock is taken.
+// Winner and loser of the race for a lock. The one that changes it from free to taken uses the cache, the other one
+//   leaves it alone (`pool.cache_locked`). To give it back is a release, to take it an acquire, so each sees what the
+//   other has written into the cache.
+// Cost: the lock lies beside its cache, and others touch it only to flush. So it is uncontended: one exchange, without
+//   a miss.
 // Thread-safety: Allocate and Free by the member's thread; the others from any thread. Ownership: borrows the heap;
 //   owns the members. Errors: as those of SlabHeap.
 #ifndef COMMON_SYNC_SLAB_CACHES_H_
@@ -17,7 +16,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
@@ -31,17 +29,15 @@ class SlabCaches {
   // The cache of one thread.
   class alignas(128) Member {
     friend class SlabCaches;
+    std::atomic<bool> locked_{false};
+    bool used_ = false;  // since FlushIdle last looked. Guarded by the lock, as the cache
     SlabHeap::Cache cache_;
-    std::atomic<uint32_t> uses_{0};  // odd: in use. Written by the owner
-    std::atomic<bool> claimed_{false};
     // Guarded by the mutex of SlabCaches.
-    bool wanted_ = false;  // this flush is to flush it
-    uint32_t seen_ = 0;    // `uses_` when FlushIdle last looked
     Member* next_ = nullptr;
     Member* previous_ = nullptr;
   };
 
-  explicit SlabCaches(SlabHeap& heap);
+  explicit SlabCaches(SlabHeap& heap) : heap_(heap) {}
   SlabCaches(const SlabCaches&) = delete;
   SlabCaches& operator=(const SlabCaches&) = delete;
 
@@ -53,15 +49,15 @@ class SlabCaches {
 
   // As the methods of SlabHeap. `member`: the calling thread's; null: none.
   void* Allocate(size_t bytes, Member* member) {
-    if (member == nullptr || !Enter(member)) return heap_.Allocate(bytes, nullptr);
+    if (member == nullptr || !Lock(member)) return heap_.Allocate(bytes, nullptr);
     void* const block = heap_.Allocate(bytes, &member->cache_);
-    Exit(member);
+    Unlock(member);
     return block;
   }
   void Free(void* block, Member* member) {
-    if (member == nullptr || !Enter(member)) return heap_.Free(block, nullptr);
+    if (member == nullptr || !Lock(member)) return heap_.Free(block, nullptr);
     heap_.Free(block, &member->cache_);
-    Exit(member);
+    Unlock(member);
   }
 
   // No more bytes than this are in blocks that lie in caches.
@@ -73,22 +69,17 @@ class SlabCaches {
   void FlushAll() DEUT_EXCLUDES(mutex_) { FlushSome(/*idle_only=*/false); }
 
  private:
-  // Returns false if the cache is claimed.
-  static bool Enter(Member* member) {
-    member->uses_.store(member->uses_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // the processor's fence is the flushing thread's
-    if (!member->claimed_.load(std::memory_order_acquire) || DEUT_OMITTED("pool.cache_looks_first")) [[likely]]
-      return true;
-    Exit(member);
-    return false;
+  // For the owner. Returns false if the cache is being flushed.
+  static bool Lock(Member* member) {
+    if (member->locked_.exchange(true, std::memory_order_acquire) && DEUT_STEP("pool.cache_locked")) [[unlikely]]
+      return false;
+    member->used_ = true;
+    return true;
   }
-  static void Exit(Member* member) {
-    member->uses_.store(member->uses_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  }
+  static void Unlock(Member* member) { member->locked_.store(false, std::memory_order_release); }
   void FlushSome(bool idle_only) DEUT_EXCLUDES(mutex_);
 
   SlabHeap& heap_;
-  const bool can_flush_others_;
   std::atomic<size_t> count_{0};  // of the members
   Mutex mutex_{RealRuntime()};
   Member* members_ DEUT_GUARDED_BY(mutex_) = nullptr;

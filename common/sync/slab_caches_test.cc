@@ -90,7 +90,7 @@ class SlabCachesRaceTest : public SlabCachesTest {
   ~SlabCachesRaceTest() override { testing::SetPointHandler({}); }
 };
 
-// Between the claim of a cache and its flush, its owner frees a block and allocates one.
+// While another thread has the lock of a cache to flush it, its owner frees a block and allocates one.
 TEST_F(SlabCachesRaceTest, AnOwnerWhoseCacheIsBeingFlushedDoesWithout) {
   SlabCaches::Member* const cache = caches_.Join();
   void* block = caches_.Allocate(300, cache);
@@ -111,6 +111,31 @@ TEST_F(SlabCachesRaceTest, AnOwnerWhoseCacheIsBeingFlushedDoesWithout) {
   EXPECT_EQ(used(), bytes);
   caches_.Free(block, cache);
   caches_.Leave(cache);
+}
+
+// While the owner refills its cache, another thread flushes all caches.
+TEST_F(SlabCachesRaceTest, AFlushSkipsACacheThatItsOwnerUses) {
+  SlabCaches::Member* const cache = caches_.Join();
+  SlabCaches::Member* const other = caches_.Join();
+  caches_.Free(caches_.Allocate(300, cache), cache);
+  caches_.Free(caches_.Allocate(300, other), other);
+  bool passed = false;
+  testing::SetPointHandler([&](std::string_view name) {
+    if (name != "slab_heap.before_link") return;
+    passed = true;
+    const uint64_t before = used();
+    caches_.FlushAll();
+    EXPECT_LT(used(), before) << "the other cache is flushed";
+    EXPECT_GE(used(), before / 2) << "the cache that is in use keeps its blocks";
+  });
+  void* const block = caches_.Allocate(200, cache);
+  testing::SetPointHandler({});
+  EXPECT_TRUE(passed);
+  caches_.Free(block, cache);
+  caches_.FlushAll();
+  EXPECT_EQ(used(), 0u);
+  caches_.Leave(cache);
+  caches_.Leave(other);
 }
 #endif
 
