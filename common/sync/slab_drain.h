@@ -4,7 +4,7 @@
 // Work: the thinnest slabs are chosen, so at most as many bytes are moved as the slabs have on average, for each slab:
 //   to get back M bytes, at most M * used / slab_bytes. A moved block may need a new span, if no span of its class has
 //   room: at most one for each class.
-// One drain at a time: while another one lives, a new one marks no slab.
+// Several drains at a time: a slab is emptied by the one that has marked it first.
 // Thread-safety: one thread; others may use the heap meanwhile. Ownership: borrows the heap. Errors: none.
 #ifndef COMMON_SYNC_SLAB_DRAIN_H_
 #define COMMON_SYNC_SLAB_DRAIN_H_
@@ -27,9 +27,6 @@ class SlabDrain {
   ~SlabDrain() { heap_.pool_.EndDrain(slabs_); }
   SlabDrain(const SlabDrain&) = delete;
   SlabDrain& operator=(const SlabDrain&) = delete;
-
-  // The number of slabs that were marked.
-  size_t slabs() const { return slabs_.size(); }
 
  private:
   SlabHeap& heap_;

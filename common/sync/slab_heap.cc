@@ -16,8 +16,15 @@ constexpr std::array<size_t, 3> kSpanBytes = SlabTables::kSpanBytes;
 constexpr size_t kUnitBytes = SlabTables::kUnitBytes;
 constexpr size_t kUnitsPerSlab = SlabTables::kUnitsPerSlab;
 
+struct SizeClass {
+  uint32_t block_bytes = 0;
+  uint32_t span_kind = 0;
+  uint32_t blocks = 0;  // of a span
+};
+
+// Computed at compile time.
 struct Classes {
-  std::array<SlabHeap::SizeClass, SlabHeap::kMaxClasses> of{};
+  std::array<SizeClass, SlabHeap::kClassCount> of{};
   size_t count = 0;
   size_t cached = 0;  // the first ones, whose blocks a Cache keeps
 
@@ -50,13 +57,14 @@ constexpr Classes MakeClasses() {
   return classes;
 }
 constexpr Classes kClasses = MakeClasses();
-static_assert(kClasses.count <= UINT8_MAX && kClasses.cached <= 64);
+static_assert(kClasses.count == SlabHeap::kClassCount && kClasses.cached == SlabHeap::Cache::kClassCount);
+static_assert(kClasses.count <= UINT8_MAX);
 
 // Internal fragmentation: the smallest size above a class, and the rest of a span, waste at most an eighth. Below 288
 // bytes, the granule of 32 bytes may waste more.
 constexpr bool WasteIsBounded() {
   for (size_t c = 1; c < kClasses.count; ++c) {
-    const SlabHeap::SizeClass& of = kClasses.of[c];
+    const SizeClass& of = kClasses.of[c];
     const size_t span = kSpanBytes[of.span_kind];
     if (of.block_bytes <= kClasses.of[c - 1].block_bytes || of.blocks > UINT16_MAX || of.blocks < 4) return false;
     if (of.block_bytes >= 288 && (of.block_bytes - kClasses.of[c - 1].block_bytes - 1) * 8 > of.block_bytes)
@@ -118,7 +126,7 @@ std::unique_ptr<SlabHeap> SlabHeap::Create(const Options& options) {
 }
 
 SlabHeap::SlabHeap(const Options& options, std::unique_ptr<SlabTables> tables)
-    : tables_(std::move(tables)), pool_(options.slabs, *tables_) {}
+    : tables_(std::move(tables)), pool_(options.huge_pages, *tables_) {}
 
 size_t SlabHeap::max_bytes() { return kClasses.greatest(); }
 size_t SlabHeap::max_cached_bytes() {
@@ -392,8 +400,6 @@ SlabHeap::Figures SlabHeap::figures() const {
   Figures figures;
   figures.used_bytes = used_bytes();
   figures.slab_bytes = pool_.slab_bytes();
-  figures.spare_bytes = pool_.spare_bytes();
-  figures.slabs_returned = pool_.returned();
   return figures;
 }
 

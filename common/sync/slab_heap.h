@@ -68,19 +68,14 @@ class SlabHeap {
   static constexpr size_t kSlabBytes = SlabTables::kSlabBytes;
   static constexpr size_t kGrowBytes = SlabPool::kSlabsPerGrowth * kSlabBytes;
 
-  // Sizes and places, computed at compile time.
-  struct SizeClass {
-    uint32_t block_bytes = 0;
-    uint32_t span_kind = 0;
-    uint32_t blocks = 0;  // of a span
-  };
-  static constexpr size_t kMaxClasses = 160;
+  static constexpr size_t kClassCount = 93;  // of the size classes
 
   // Free blocks that one thread keeps for itself. Its initial state is all zeros, so it may be a constinit
   // thread-local object.
   class Cache {
    public:
     static constexpr size_t kMaxBytes = 2048;  // larger blocks are not cached
+    static constexpr size_t kClassCount = 33;  // of the classes up to it
     // At most this number of blocks of a class, and at most about kMaxClassBytes, but at least eight blocks.
     static constexpr uint32_t kMaxBlocks = 32;
     static constexpr uint32_t kMaxClassBytes = 16 << 10;
@@ -91,19 +86,17 @@ class SlabHeap {
       void* first = nullptr;
       uint32_t count = 0;
     };
-    std::array<List, 64> lists_;
+    std::array<List, kClassCount> lists_;
   };
 
   struct Options {
     size_t reserved_bytes = size_t{64} << 30;  // addresses; rounded up to kGrowBytes
-    SlabPool::Options slabs;
+    bool huge_pages = false;                   // ask the system for huge pages
   };
 
   struct Figures {
-    uint64_t slab_bytes = 0;      // bytes of slabs that may have memory of the system, spares included
-    uint64_t spare_bytes = 0;     // bytes of empty slabs among them
-    uint64_t used_bytes = 0;      // bytes of blocks in use or in caches
-    uint64_t slabs_returned = 0;  // slabs whose memory was returned so far
+    uint64_t slab_bytes = 0;  // bytes of slabs that may have memory of the system, spares included
+    uint64_t used_bytes = 0;  // bytes of blocks in use or in caches
   };
 
   // Returns null if the system does not give the addresses.
@@ -182,7 +175,7 @@ class SlabHeap {
   const std::unique_ptr<SlabTables> tables_;
   SlabPool pool_;
   alignas(128) std::atomic<uint64_t> used_bytes_{0};
-  std::array<ClassState, kMaxClasses> classes_;
+  std::array<ClassState, kClassCount> classes_;
 };
 
 }  // namespace deut

@@ -45,10 +45,8 @@ SlabPool::Slab* SlabPool::PutSpan(uint8_t span_kind, size_t unit) {
   }
   --slabs_in_use_;
   slab->draining.store(false, std::memory_order_relaxed);
-  const size_t for_slabs_in_use = options_.slabs_per_spare == 0 ? 0 : slabs_in_use_ / options_.slabs_per_spare;
-  const size_t wanted = std::max<size_t>(options_.min_spares, for_slabs_in_use);
-  const size_t spares = spare_count_.load(std::memory_order_relaxed);
-  if (spares < wanted && !drains) {
+  const size_t wanted = std::max<size_t>(1, slabs_in_use_ / kSlabsPerSpare);
+  if (spare_count_ < wanted && !drains) {
     AddSpare(slab);
     return nullptr;
   }
@@ -56,7 +54,7 @@ SlabPool::Slab* SlabPool::PutSpan(uint8_t span_kind, size_t unit) {
   slab->next = nullptr;
   if (DEUT_OMITTED("pool.slab_out_first")) {
     AddSpare(slab);
-  } else if (spares > wanted) {  // since it was put there, other slabs have become empty
+  } else if (spare_count_ > wanted) {  // since it was put there, other slabs have become empty
     slab->next = TakeSpare();
     slab->next->next = nullptr;
   }
@@ -78,7 +76,6 @@ void SlabPool::ReturnMemory(Slab* leaving) {
       continue;
     }
     slab_bytes_.fetch_sub(SlabTables::kSlabBytes, std::memory_order_relaxed);
-    returned_count_.store(returned_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     slab->next = std::exchange(returned_, slab);
   }
 }
@@ -97,9 +94,9 @@ bool SlabPool::Grow() {
     return false;
   }
   size_t slabs = std::min(kSlabsPerGrowth, tables_.slabs() - first);
-  if (!tables_.Open(first, slabs, options_.huge_pages)) {
+  if (!tables_.Open(first, slabs, huge_pages_)) {
     slabs = 1;  // near the limit of the process, less may be granted
-    if (!tables_.Open(first, slabs, options_.huge_pages)) {
+    if (!tables_.Open(first, slabs, huge_pages_)) {
       unasked_growths_ = kUnaskedGrowths;
       return false;
     }
@@ -131,11 +128,11 @@ SlabPool::Slab* SlabPool::TakeSlab(uint8_t span_kind) {
 
 void SlabPool::AddSpare(Slab* slab) {
   slab->next = std::exchange(spares_, slab);
-  spare_count_.store(spare_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  ++spare_count_;
 }
 
 SlabPool::Slab* SlabPool::TakeSpare() {
-  spare_count_.store(spare_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  --spare_count_;
   return std::exchange(spares_, spares_->next);
 }
 
@@ -158,29 +155,26 @@ void SlabPool::UnlistSlab(Slab* slab) {
 
 std::vector<uint32_t> SlabPool::BeginDrain(std::span<const uint32_t> slabs) {
   std::vector<uint32_t> marked;
-  if (slabs.empty() || drain_runs_.exchange(true, std::memory_order_acquire)) return marked;
   marked.reserve(slabs.size());
   for (const uint32_t index : slabs) {
     const MutexLock lock(mutex_);  // for one slab at a time, because there may be thousands
     Slab* const slab = &tables_.slab(index);
-    if (slab->used_spans.load(std::memory_order_relaxed) == 0) continue;
+    if (slab->used_spans.load(std::memory_order_relaxed) == 0 || slab->draining.load(std::memory_order_relaxed))
+      continue;
     if (IsListed(*slab)) UnlistSlab(slab);
     slab->draining.store(true, std::memory_order_relaxed);
     marked.push_back(index);
   }
-  if (marked.empty()) drain_runs_.store(false, std::memory_order_release);
   return marked;
 }
 
 void SlabPool::EndDrain(std::span<const uint32_t> slabs) {
-  if (slabs.empty()) return;
   for (const uint32_t index : slabs) {
     const MutexLock lock(mutex_);
     Slab* const slab = &tables_.slab(index);
     // A slab that was emptied has lost its mark, whatever it is used for by now.
     if (slab->draining.exchange(false, std::memory_order_relaxed) && slab->free_spans != 0) ListSlab(slab);
   }
-  drain_runs_.store(false, std::memory_order_release);
 }
 
 size_t SlabPool::touched() const {

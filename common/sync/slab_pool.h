@@ -41,14 +41,11 @@ class SlabPool {
   static constexpr uint32_t kUnaskedGrowths = 1024;
   static constexpr size_t kNoUnit = SIZE_MAX;
 
-  struct Options {
-    bool huge_pages = false;  // ask the system for huge pages
-    // Empty slabs that keep their memory: at least `min_spares`, and one for each `slabs_per_spare` slabs in use
-    // (0: none for those).
-    uint32_t min_spares = 1;
-    uint32_t slabs_per_spare = 64;
-  };
-  SlabPool(const Options& options, SlabTables& tables) : options_(options), tables_(tables) {}
+  // Empty slabs that keep their memory: one for each number of slabs in use, and at least one.
+  static constexpr size_t kSlabsPerSpare = 64;
+
+  // `huge_pages`: ask the system for huge pages.
+  SlabPool(bool huge_pages, SlabTables& tables) : huge_pages_(huge_pages), tables_(tables) {}
   SlabPool(const SlabPool&) = delete;
   SlabPool& operator=(const SlabPool&) = delete;
 
@@ -60,18 +57,17 @@ class SlabPool {
   // Returns true if there may be a slab without spans now; false if there is no memory, or no addresses.
   bool Grow() DEUT_EXCLUDES(mutex_);
 
-  // Marks slabs as draining, and returns those that were marked: the others are empty by now. One drain at a time:
-  // while another one runs, the result is empty.
+  // Marks slabs as draining, and returns those that were marked: the others are empty by now, or another drain has
+  // marked them.
   std::vector<uint32_t> BeginDrain(std::span<const uint32_t> slabs) DEUT_EXCLUDES(mutex_);
-  // Takes the marks back from the slabs that BeginDrain returned, except from those that were emptied.
+  // Takes the marks back from the slabs that BeginDrain returned, except from those that were emptied. (A slab that
+  // was emptied, used again and marked by another drain loses that mark, and is then not emptied.)
   void EndDrain(std::span<const uint32_t> slabs) DEUT_EXCLUDES(mutex_);
 
   // Slabs below this index were in use at some time.
   size_t touched() const DEUT_EXCLUDES(mutex_);
   // Exact: bytes of slabs that may have memory of the system, spares included.
   uint64_t slab_bytes() const { return slab_bytes_.load(std::memory_order_relaxed); }
-  uint64_t spare_bytes() const { return spare_count_.load(std::memory_order_relaxed) * SlabTables::kSlabBytes; }
-  uint64_t returned() const { return returned_count_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr size_t kSpanKinds = SlabTables::kSpanBytes.size();
@@ -87,12 +83,9 @@ class SlabPool {
     return slab.free_spans != 0 && !slab.draining.load(std::memory_order_relaxed);
   }
 
-  const Options options_;
+  const bool huge_pages_;
   SlabTables& tables_;
   std::atomic<uint64_t> slab_bytes_{0};
-  std::atomic<size_t> spare_count_{0};       // written under mutex_
-  std::atomic<uint64_t> returned_count_{0};  // likewise
-  std::atomic<bool> drain_runs_{false};
 
   Mutex grow_mutex_{RealRuntime()};                            // before mutex_
   uint32_t unasked_growths_ DEUT_GUARDED_BY(grow_mutex_) = 0;  // calls of Grow that still fail without asking
@@ -102,6 +95,7 @@ class SlabPool {
   std::array<std::array<Slab*, SlabTables::kUnitsPerSlab>, kSpanKinds> partial_ DEUT_GUARDED_BY(mutex_) = {};
   std::array<uint32_t, kSpanKinds> partial_lists_ DEUT_GUARDED_BY(mutex_) = {};
   Slab* spares_ DEUT_GUARDED_BY(mutex_) = nullptr;
+  size_t spare_count_ DEUT_GUARDED_BY(mutex_) = 0;
   Slab* returned_ DEUT_GUARDED_BY(mutex_) = nullptr;
   size_t slabs_in_use_ DEUT_GUARDED_BY(mutex_) = 0;
   size_t untouched_ DEUT_GUARDED_BY(mutex_) = 0;   // index of the first slab that was never used

@@ -50,7 +50,7 @@ struct Memory {
 Memory* Slabs() {
   static Memory* const memory = []() -> Memory* {
     SlabHeap::Options options;
-    options.slabs.huge_pages = HugePagesWanted();
+    options.huge_pages = HugePagesWanted();
     for (size_t bytes = WantedAddresses(); bytes >= kLeastReserved; bytes /= 2) {
       options.reserved_bytes = bytes;
       SlabHeap* const heap = SlabHeap::Create(options).release();
