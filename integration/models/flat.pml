@@ -311,7 +311,7 @@ active proctype Reader() {
   byte k, i, want, have, dropped;
 end:
   do
-  :: atomic { consolidating == 0 && next != 0 ->  // code: dc/bwtree/consolidate.cc BwTree::Consolidate, BwTree::ConsolidateForReaders
+  :: atomic { consolidating == 0 && next != 0 ->  // code: dc/bwtree/consolidate.cc BwTree::Consolidate, BwTree::ConsolidateForReaders, BwTree::Move
        consolidating = 1;
        if
        :: page = 0
