@@ -19,8 +19,8 @@
 //                              caller that cannot go on without this write, such as the redo log: it fail-stops
 //   INVALID_ARGUMENT           a transfer that breaks the alignment rule, or a file not opened for it
 //   UNAVAILABLE                a lock that another holder has, in this process or in another one
-//   IO_ERROR                   everything else. A failed sync is always IO_ERROR, even if the file system reports a lack
-//                              of space: the bytes written before it are lost then
+//   IO_ERROR                   everything else. A failed sync is always IO_ERROR, even if the file system reports a
+//                              lack of space: the bytes written before it are lost then
 // The system's storage keeps the directories open that it has created, synced or locked a file in. So their sync needs
 // no free descriptor. It keeps at most 16, and begins anew beyond that.
 // Thread-safety: Storage and File methods from any thread. An IoQueue belongs to one thread at a time, except Wake.
@@ -144,8 +144,8 @@ class Storage {
 
 enum class IoKind : uint8_t { kAuto, kUring, kPosix };
 
-// Files on the machine's disks. kAuto: io_uring where the kernel allows it, else pread/pwrite; each queue for itself, so
-// NewQueue does not fail. kUring: an error where the kernel does not allow it. (Target system_storage.)
+// Files on the machine's disks. kAuto: io_uring where the kernel allows it, else pread/pwrite; each queue for itself,
+// so NewQueue does not fail. kUring: an error where the kernel does not allow it. (Target system_storage.)
 Result<std::unique_ptr<Storage>> NewSystemStorage(IoKind kind, Runtime& runtime);
 // Files in memory; the storage is empty at first and is lost with the object. (Target memory_storage. The faulty
 // disk: faulty_disk.h.)

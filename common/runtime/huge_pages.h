@@ -28,7 +28,7 @@ struct HugePagesSystem {
 // threads, files that are not closed on exec, output that was not flushed.
 std::string UseHugePages(char** argv, const HugePagesSystem& system = {});
 
-// True if the program's heap asks the system for huge pages: because of UseHugePages, or because somebody has set it so.
+// True if the program's heap asks the system for huge pages: because of UseHugePages, or because it was set so.
 // Other memory of the program that wants to be as its heap asks for them, too. Thread-safety: from any thread.
 bool HugePagesWanted();
 

@@ -122,8 +122,8 @@ TEST_P(FullDiskTest, UpdatesGoOnWhereThereIsHardlyAnyRoom) {
     for (int i = 0; i < 1500; ++i) world.Put(KeyOf(random.Below(10000)), Concat(round, std::string(130, 'b')));
     world.LowWater();
     world.TryFlush();
-    // Nothing asks here whether there is room (X7), so the updates must keep to what the reserve is made for: the splits
-    // between two checkpoints need at most half of it.
+    // Nothing asks here whether there is room (X7), so the updates must keep to what the reserve is made for: the
+    // splits between two checkpoints need at most half of it.
     const uint64_t all_splits = world.Counter("splits");
     const uint64_t splits = all_splits - std::exchange(splits_before, all_splits);
     ASSERT_LE(splits * (options.tree.leaf_page_bytes + options.tree.inner_page_bytes), options.store.reserve_bytes / 2)

@@ -122,7 +122,7 @@ class SegmentCleaner {
   Status CleanOne(const SegmentUsage& victim, Pass* pass) DEUT_REQUIRES(mutex_);
   // Copies the live parts of a segment. `damage`: the first damage that it met, if any; it goes on behind that.
   Status CopyLive(const SegmentUsage& victim, Pass* pass, Status* damage) DEUT_REQUIRES(mutex_);
-  // What to do with a victim that still has `left` live bytes.
+  // Decides how a victim is treated that still has `left` live bytes.
   void NoteLeft(const SegmentUsage& victim, uint64_t left, const Status& damage) DEUT_REQUIRES(mutex_);
   // Bytes that may be dead in addition to half of the live ones.
   uint64_t slack_bytes() const { return options_.slack_segments * store_.next_segment_bytes(); }

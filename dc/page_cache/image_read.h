@@ -1,8 +1,8 @@
 // ImageRead: the read of all parts of a page's image through a queue, with its buffers. Internal to PageLoader.
 //
-// States: idle -> begun (Begin) -> prepared (Prepare, or PrepareAndOpen) -> idle (Reset). Between the last two, its owner
-// runs the transfers on a queue of the store, and calls Build when all were reaped. A part that cannot be read ends the
-// preparation: there are no transfers then, and Build returns the error.
+// States: idle -> begun (Begin) -> prepared (Prepare, or PrepareAndOpen) -> idle (Reset). Between the last two, its
+// owner runs the transfers on a queue of the store, and calls Build when all were reaped. A part that cannot be read
+// ends the preparation: there are no transfers then, and Build returns the error.
 // A prepared read shares its segments and files, so that none is closed before it is read.
 // Thread-safety: one thread at a time. Ownership: owns its buffers. While a transfer is in a queue, the object stays.
 #ifndef DC_PAGE_CACHE_IMAGE_READ_H_
@@ -44,7 +44,8 @@ class ImageRead {
   size_t transfers() const { return failure_.ok() ? prepared_ : 0; }
   IoRequest& request(size_t i) { return buffers_[i].request(); }
 
-  // Verifies what was read, and builds the page. Sets page->id and page->parts in any case. REQUIRES: all transfers were reaped or refused.
+  // Verifies the parts that were read, and builds the page. Sets page->id and page->parts in any case.
+  // REQUIRES: all transfers were reaped or refused.
   Status Build(SegmentStore& store, PageLoad* page);
   // Gives up the segments and files. REQUIRES: no transfer is in flight.
   void Reset();

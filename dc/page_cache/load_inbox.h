@@ -21,7 +21,7 @@ namespace deut::dc {
 
 class LoadInbox {
  public:
-  // What the thread waits for in Take.
+  // The events for which the thread waits in Take.
   enum class Wait : uint8_t {
     kNot,
     kForArrival,  // also for the end

@@ -5,10 +5,10 @@
 //   patient    a continuation waits for them           a place, no urgent load, memory
 //   ahead      nobody waits for them                   a place, no load of the other lanes. They never wait for memory
 // First in, first out within a lane.
-// Fairness. Urgent loads could pass a patient one for ever: each takes the room that the patient one waits for. So after
-//   kUrgentPerPatient of them, the first patient load goes next. It is admitted as kOverdue, which counts memory as the
-//   callers of urgent loads do. If there is none, it waits for as many again. So loads that free memory are delayed by
-//   one read in kUrgentPerPatient at most.
+// Fairness. Urgent loads could pass a patient one for ever: each takes the room that the patient one waits for. So
+//   after kUrgentPerPatient of them, the first patient load goes next. It is admitted as kOverdue, which counts memory
+//   as the callers of urgent loads do. If there is none, it waits for as many again. So loads that free memory are
+//   delayed by one read in kUrgentPerPatient at most.
 // Thread-safety: none. Ownership: borrows the loads.
 #ifndef DC_PAGE_CACHE_LOAD_QUEUE_H_
 #define DC_PAGE_CACHE_LOAD_QUEUE_H_

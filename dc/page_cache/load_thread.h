@@ -20,17 +20,17 @@
 // Loads ahead. A load without a waiter never waits for memory: it is given up when memory is short, or when the loader
 //   ends. If a waiter joins it before, it waits like others.
 // Places. A load has as many places as its image has parts, from the submission of its transfers until its page is
-//   installed or given up. There are `reads_in_flight`; only a load that has more parts alone takes more. So this bounds
-//   the transfers in flight, the buffers and the pages that are not installed yet. Besides, at most kMaxOpening loads
-//   have open files without a place.
+//   installed or given up. There are `reads_in_flight`; only a load that has more parts alone takes more. So this
+//   bounds the transfers in flight, the buffers and the pages that are not installed yet. Besides, at most kMaxOpening
+//   loads have open files without a place.
 // Waiting. The thread waits at one place at a time:
 //   - in the inbox, for an arrival, if it has no load
 //   - in the inbox, if its loads wait for memory or for files; at most LoadInbox::kMemoryCheckInterval
 //   - else in Reap, for a transfer or for the inbox
 // The thread never waits for memory inside a load, for another load, for a file that is opened, or for a waiter.
-// Turns. One turn of the thread takes what has arrived, begins the reads for which there is a place, finishes at most
-//   one page and calls at most one waiter. So the device stays busy while pages are built and requests are answered, and
-//   no waiter is passed for long. A waiter has to do a bounded piece of work for that (CallAgain).
+// Turns. One turn of the thread takes the new arrivals, begins the reads for which there is a place, finishes at most
+//   one page and calls at most one waiter. So the device stays busy while pages are built and requests are answered,
+//   and no waiter is passed for long. A waiter has to do a bounded piece of work for that (CallAgain).
 // Thread-safety: Add and OnMemoryFreed from any thread. Ownership: owns its thread, its queue and its loads; borrows
 // the rest. The waiters belong to their callers.
 #ifndef DC_PAGE_CACHE_LOAD_THREAD_H_

@@ -21,13 +21,13 @@ enum class LoadAdmission : uint8_t {
   kOverdue,      // the same, and many urgent loads have passed it
 };
 
-// A continuation. One waiter waits for one load at a time. Ownership: its owner keeps it alive until OnLoaded is called.
+// A continuation. One waiter waits for one load at a time. Its owner keeps it alive until OnLoaded is called.
 class LoadWaiter {
  public:
   // The load has ended, with the status of PageLoader::Load. Called once for each load that was started with this
   // waiter, on a thread of the loader, without a guard. The callee must not block, neither for a load nor for memory.
   // Other loads wait for it meanwhile: it does a bounded piece of work, and asks for another call
-  // (PageLoader::CallAgain) if more is left. From this call on it may destroy the waiter, or start another load with it.
+  // (PageLoader::CallAgain) if more is left. From this call on it may destroy the waiter, or load again with it.
   virtual void OnLoaded(const Status& status) = 0;
 
  protected:

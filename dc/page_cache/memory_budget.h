@@ -13,9 +13,9 @@
 //   - Used bytes are the accounted ones or R - tolerated_room(), whichever is more. So R exceeds the limit by at most
 //     an eighth (small budgets: kLeastToleratedRoom) while the used bytes keep it, and not at all while the evictor
 //     keeps them below the high mark.
-//   - To evict a page lowers the accounted bytes, and raises the room by as much. So what evictions leave behind for
-//     the next pages, a sixteenth of the limit, does not count. Once room counts, evicting gains nothing before slabs
-//     become empty. The evictor then empties slabs (page_evictor.h): BytesToDrain().
+//   - To evict a page lowers the accounted bytes, and raises the room by as much. So the room that evictions leave
+//     for the next pages, a sixteenth of the limit, does not count. Once room counts, evicting gains nothing before
+//     slabs become empty. The evictor then empties slabs (page_evictor.h): BytesToDrain().
 //
 // The limit is a constant, or changes with what other parts of the process leave (common/sync/process_budget.h). So a
 // caller that compares with a level twice asks for it twice, and each method uses one value of it.

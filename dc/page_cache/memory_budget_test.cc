@@ -78,7 +78,7 @@ TEST_F(RoomTest, RoomCountsBeyondAnEighthOfTheLimit) {
   EXPECT_EQ(budget_.accounted(), 1000 * kMiB);
 }
 
-// Whatever the shares of pages and room are.
+// This holds for all shares of pages and room.
 TEST_F(RoomTest, BelowTheHighMarkPagesAndRoomDoNotExceedTheLimit) {
   for (uint64_t accounted = 0; accounted <= 1600; accounted += 50) {
     uint64_t room = 0;
@@ -89,7 +89,7 @@ TEST_F(RoomTest, BelowTheHighMarkPagesAndRoomDoNotExceedTheLimit) {
   }
 }
 
-// Evicted pages leave their bytes as room. What lies between the marks is tolerated, so evicting helps.
+// Evicted pages leave their bytes as room. Room between the marks is tolerated, so evicting helps.
 TEST_F(RoomTest, EvictingLowersTheUsedBytesAsLongAsRoomDoesNotCount) {
   Say(1400, 100);
   EXPECT_EQ(budget_.used(), 1400 * kMiB);
@@ -100,7 +100,7 @@ TEST_F(RoomTest, EvictingLowersTheUsedBytesAsLongAsRoomDoesNotCount) {
 TEST_F(RoomTest, DrainingLeadsToTheLowMarkAndLeavesHalfTheToleratedRoom) {
   Say(1000, 700);  // used: 1,500
   EXPECT_EQ(budget_.BytesToDrain(), 200 * kMiB);
-  Say(1500, 250);  // used: 1,550. Of 250 MiB of room, 100 must stay
+  Say(1500, 250);  // used: 1,550. 100 of 250 MiB of room must stay
   EXPECT_EQ(budget_.BytesToDrain(), 150 * kMiB);
   Say(500, 250);
   EXPECT_EQ(budget_.BytesToDrain(), 0u) << "the used bytes are below the low mark";

@@ -24,7 +24,7 @@ constexpr size_t kMaxLoadedPerBatch = 16;
 
 // Idle threads' caches of nodes are flushed at this interval.
 constexpr Duration kFlushInterval = std::chrono::seconds(2);
-// After more drains in a row that have gained nothing, garbage is not what holds the slabs.
+// After more drains in a row that have gained nothing, the slabs are not held by garbage.
 constexpr int kMaxIdleDrains = 3;
 // The old memory of moved pages is at most a sixteenth of the budget, or this.
 constexpr uint64_t kMinMovedBytes = 8 << 20;

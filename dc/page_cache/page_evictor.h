@@ -79,8 +79,8 @@ class PageEvictor {
   static constexpr Duration kMaxApplyWait = std::chrono::milliseconds(50);
   static constexpr Duration kPauseWithoutProgress = std::chrono::milliseconds(5);
   void WaitForMemory(Purpose purpose);
-  // The same for the loader, without blocking: true if a page may be loaded now, beside `loading_bytes` of pages that it
-  // is loading already. False: the loader asks again when one of those is loaded, or when it is told of freed memory
+  // The same for the loader, without blocking: true if a page may be loaded now, beside `loading_bytes` of pages that
+  // it is loading already. False: the loader asks again when one of those is loaded, or when it is told of freed memory
   // (PageLoader::OnMemoryFreed). A speculative load is only admitted into free room. An overdue one is admitted like a
   // blocked thread, which does not count the pages that are being loaded.
   bool AdmitsLoad(uint64_t loading_bytes, LoadAdmission admission);

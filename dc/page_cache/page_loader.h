@@ -81,8 +81,8 @@ class PageLoader final : private LoadHost {
 
   // --- For the thread that keeps the memory budget.
   // `has_memory(loading_bytes, admission)`: true if a page may be loaded, while pages of that size are being loaded
-  // already. It must not block. Null: always true. When SetMemoryGate has returned, no thread calls the earlier function
-  // any more.
+  // already. It must not block. Null: always true. When SetMemoryGate has returned, no thread calls the earlier
+  // function any more.
   using MemoryGate = std::function<bool(uint64_t loading_bytes, LoadAdmission admission)>;
   void SetMemoryGate(MemoryGate has_memory);
   // Some memory was freed: loads that wait for memory ask again. Cheap if there are none.

@@ -1,7 +1,7 @@
 // ReadyWaiters: the waiters of loads that have ended, until the load thread calls them. Internal to PageLoader.
 //
-// The waiters of one load are called in the order of their arrival. Waiters of different loads take turns, so a page that
-// thousands wait for delays the others by one waiter each.
+// The waiters of one load are called in the order of their arrival. Waiters of different loads take turns, so a page
+// that thousands wait for delays the others by one waiter each.
 // Thread-safety: none. Ownership: borrows the waiters.
 #ifndef DC_PAGE_CACHE_READY_WAITERS_H_
 #define DC_PAGE_CACHE_READY_WAITERS_H_

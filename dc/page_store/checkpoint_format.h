@@ -48,7 +48,8 @@ PageAddress CheckpointAddress(uint16_t version, uint64_t raw);
 // checksum.
 uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes);
 
-// Verifies the whole block against `expected`, and sets `last`, `payload_bytes` and `version` in it. Returns the checksum.
+// Verifies the whole block against `expected`, and sets `last`, `payload_bytes` and `version` in it. Returns the
+// checksum.
 Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* expected, std::string_view path);
 
 enum class CheckpointStart {

@@ -1,5 +1,6 @@
 // The costs of the store and its checkpoints on the machine's disk: appends, syncs, random reads, a checkpoint of
-// many pages; and the costs that grow with the number of segments, with sparse files. The folder is DEUT_BENCH_DIR, or a temporary one.
+// many pages; and the costs that grow with the number of segments, with sparse files. The folder is DEUT_BENCH_DIR, or
+// a temporary one.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

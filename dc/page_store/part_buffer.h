@@ -1,9 +1,9 @@
 // PartBuffer: the read of a part, the part that was read, and its memory. It is reused from read to read, and grows to
 // the largest part.
 //
-// States: idle -> begun (SegmentStore::BeginRead or TryBeginRead) -> idle (EndRead). While it is begun, it shares the segment and its
-// file, and its owner runs `request()` on a queue of the same store. From the submission until the request is reaped,
-// nobody touches the buffer, and it stays where it is.
+// States: idle -> begun (SegmentStore::BeginRead or TryBeginRead) -> idle (EndRead). While it is begun, it shares the
+// segment and its file, and its owner runs `request()` on a queue of the same store. From the submission until the
+// request is reaped, nobody touches the buffer, and it stays where it is.
 // Thread-safety: none; one owner.
 #ifndef DC_PAGE_STORE_PART_BUFFER_H_
 #define DC_PAGE_STORE_PART_BUFFER_H_
@@ -42,7 +42,7 @@ class PartBuffer {
   friend class SegmentStore;
   AlignedBuffer memory_;
   PartView part_;
-  // Of a begun read.
+  // State of a begun read.
   IoRequest request_;
   PageAddress address_;
   PageId page_;

@@ -1,7 +1,7 @@
 // Reads any bytes as a page part, as a segment's header, and as a segment's file behind a valid header. Either they
-// are refused, or the encoder makes exactly these bytes of the result. Bytes of an earlier version are an exception: the
-// encoder makes bytes of today's version, which decode to the same. The bytes are used as they are, and sealed (with the
-// right magic, version, place and checksum), so that the code behind those checks is reached.
+// are refused, or the encoder makes exactly these bytes of the result. Bytes of an earlier version are an exception:
+// the encoder makes bytes of today's version, which decode to the same. The bytes are used as they are, and sealed
+// (with the right magic, version, place and checksum), so that the code behind those checks is reached.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

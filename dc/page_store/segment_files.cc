@@ -375,8 +375,8 @@ Result<size_t> SegmentFiles::RemoveDeadSegments(CheckpointNumber oldest_kept) {
   std::vector<std::shared_ptr<Segment>> removable;
   table_.ForEach([&](const std::shared_ptr<Segment>& segment) {
     // A segment that a checkpoint names without needing it is kept as long as that checkpoint, so that a start finds
-    // every named segment. What is true of a segment here stays true: only SyncAll changes the last naming checkpoint,
-    // and it is not called meanwhile.
+    // every named segment. A condition that holds for a segment here goes on to hold: only SyncAll changes the last
+    // naming checkpoint, and it is not called meanwhile.
     if (!DeadBefore(*segment, oldest) || segment->last_naming_checkpoint.load() >= oldest.value) return;
     removable.push_back(segment);
   });

@@ -507,7 +507,7 @@ TEST_F(GrowingSegmentsTest, X7AnAppenderLooksAtTheDiskAgainWithinALongSegment) {
   AppendMany(*appender, 400);
   appender.reset();
   ASSERT_EQ(store().next_segment_bytes(), 64u << 10);
-  // The room of a long segment is not set aside: what is reserved, refused and short does not depend on it.
+  // The room of a long segment is not set aside: the reserve, the refusals and the shortage do not depend on it.
   EXPECT_EQ(store().reserve_bytes(), kReserve);
   fixture_.disk.SetFreeBytes(kReserve);
   EXPECT_TRUE(store().IsShortOfSpace());
@@ -531,7 +531,7 @@ TEST_F(GrowingSegmentsTest, X7AnAppenderLooksAtTheDiskAgainWithinALongSegment) {
     }
     EXPECT_EQ(status, ErrorCode::kResourceExhausted) << static_cast<int>(use.use);
     EXPECT_LE(written, 4) << static_cast<int>(use.use);
-    // What was written before stays, in a segment that ends there.
+    // Parts that were written before stay, in a segment that ends there.
     EXPECT_EQ(ReadsBack(first).ToString(), "OK");
     EXPECT_TRUE(UsageOf(first.segment()).closed);
     fixture_.disk.SetFreeBytes(uint64_t{1} << 30);

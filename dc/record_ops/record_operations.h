@@ -103,7 +103,7 @@ class RecordOperations {
     uint64_t pages = 0;  // number of pages that it may still read
     ScanReadAhead ahead;
   };
-  // What a scan may do in one call; then it pauses.
+  // The bounds of a scan's work in one call; then it pauses.
   struct ScanTurn {
     uint64_t pages = UINT64_MAX;
     size_t bytes = SIZE_MAX;  // of records; the last page of a turn may exceed it

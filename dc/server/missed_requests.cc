@@ -78,8 +78,8 @@ void MissedRequests::Run(Continuation* continuation, bool missing, const Status&
       const MutexLock lock(mutex_);
       ++alive_;
       request = continuation->request;
-      // The call begins under the mutex. So a thread that calls Remove and then waits for the running calls never misses
-      // this thread.
+      // The call begins under the mutex. So a thread that calls Remove and then waits for the running calls never
+      // misses this thread.
       if (request != nullptr && DEUT_STEP("load.call_begins_first")) call.emplace(calls_);
     }
     DEUT_POINT("dc.missed.taken");

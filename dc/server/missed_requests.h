@@ -1,9 +1,9 @@
-// MissedRequests: the requests that wait for pages, each without a thread. When its page is in memory, a request goes on
-// on the loader's thread that has loaded it.
+// MissedRequests: the requests that wait for pages, each without a thread. When its page is in memory, a request goes
+// on on the loader's thread that has loaded it.
 //
 // States of a request: parked (it waits for a load) -> running (a thread continues it) -> parked again, or answered; or
-// removed (Remove). Each has a continuation here, which is the waiter of its load (load_waiter.h) and keeps the state of
-// a scan.
+// removed (Remove). Each has a continuation here, which is the waiter of its load (load_waiter.h) and keeps the state
+// of a scan.
 // Steps of a continuation, on the thread that has loaded the page:
 //   (1) under the mutex: take the request, and begin a CallGracePeriod::Call; or find that the request was removed
 //   (2) continue the request. If it misses again, the next load is started, and the thread no longer touches the
