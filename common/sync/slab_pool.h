@@ -41,7 +41,7 @@ class SlabPool {
   static constexpr uint32_t kUnaskedGrowths = 1024;
   static constexpr size_t kNoUnit = SIZE_MAX;
 
-  // Empty slabs that keep their memory: one for each number of slabs in use, and at least one.
+  // One empty slab keeps its memory for each kSlabsPerSpare slabs in use, and at least one.
   static constexpr size_t kSlabsPerSpare = 64;
 
   // `huge_pages`: ask the system for huge pages.
