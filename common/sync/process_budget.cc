@@ -111,9 +111,7 @@ void ProcessBudget::Measure() {
   }
 }
 
-std::string ProcessBudget::Describe() const {
-  return Concat("memory budget ", bytes_ >> 20, " MiB (", origin_, ")");
-}
+std::string ProcessBudget::Describe() const { return Concat("memory budget ", bytes_ >> 20, " MiB (", origin_, ")"); }
 
 uint64_t ProcessBudget::transaction_bytes() const { return std::min(bytes_ / 4, kMaxTransactionBytes); }
 uint64_t ProcessBudget::log_buffer_bytes() const {

@@ -12,10 +12,10 @@
 //   versions              between B/16 and their cap B/4, as far as memory is free         --version_budget
 //   cached records        with pages: nothing while all pages fit, else a quarter of E;    --read_cache
 //                         without pages: 14/15 of E
-//   pages                 what is left of E                                                --dc_memory
+//   pages                 the rest of E                                                    --dc_memory
 // E, the elastic bytes, is B without the fixed parts and without the versions that are there. So versions take their
-// memory from the pages, and return it to them. A part that a flag sets alone has that limit, whatever is free; the
-// others still share what is left.
+// memory from the pages, and return it to them. A part that a flag sets alone keeps that limit; the others share
+// the rest.
 //
 // Pages fit if they take less than half of E, and do not fit if they take three quarters of their limit. Between these
 // marks the last decision stands. Cached records come before pages when data is larger than memory, because a page of a
@@ -99,9 +99,7 @@ class ProcessBudget {
   uint64_t bytes() const { return bytes_; }
   // The budget and its origin, for the line that a program logs at its start.
   std::string Describe() const;
-  uint64_t limit(MemoryPart part) const {
-    return limits_[static_cast<size_t>(part)].load(std::memory_order_relaxed);
-  }
+  uint64_t limit(MemoryPart part) const { return limits_[static_cast<size_t>(part)].load(std::memory_order_relaxed); }
 
   // The limits of the table that do not change while the process runs.
   uint64_t version_cap() const { return bytes_ / 4; }

@@ -28,7 +28,8 @@ class ProcessBudgetTest : public ::testing::Test {
   uint64_t fixed_ = 100, pages_ = 0, versions_ = 0, cached_ = 0;  // in MiB
   uint64_t kept_free_ = 0;                                        // of the fixed bytes: the allocator can return them
   int returned_ = 0;
-  ProcessBudget budget_{runtime_, kBudget,
+  ProcessBudget budget_{runtime_,
+                        kBudget,
                         {.resident_bytes = [this] { return Resident(); },
                          .return_freed =
                              [this] {

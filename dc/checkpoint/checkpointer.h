@@ -11,8 +11,9 @@
 //               the checkpoint
 //   4           inner pages that have changed since 2 are written, after those of their children whose bounds have
 //               changed
-//   5 capture   records the parts of each page that has changed since the capture of 2, and the tables. Every page's image has the bounds that its parent's
-//               image states, and names the page that follows it on its level as its right sibling. The reasons: no
+//   5 capture   records the parts of each page that has changed since the capture of 2, and the tables. Every page's
+//               image has the bounds that its
+//               parent's image states, and names the page that follows it on its level as its right sibling. The reasons: no
 //               page is half split or half merged (3), and a page that has changed its bounds or sibling is written
 //               before its parent (4). Recovery refuses all else (recovery.h)
 //   6           the gate is opened

@@ -52,14 +52,12 @@ class PageEvictorTest : public ::testing::Test, public TableList {
   // `budget`: a number of bytes, or a function that returns it.
   template <typename Budget>
   void Start(Budget budget) {
-    auto created = PageEvictor::Create(
-        RealRuntime(), t_.environment(), t_.store(), t_, *this, *loader_,
-        PageEvictor::BudgetOfPages([this] { return used(); }, std::move(budget)),
-        /*merge_interval=*/std::chrono::seconds(1),
-        [this](const Status& status) {
-          last_error_.store(status.code());
-          errors_.fetch_add(1);
-        });
+    auto created = PageEvictor::Create(RealRuntime(), t_.environment(), t_.store(), t_, *this, *loader_,
+                                       PageEvictor::BudgetOfPages([this] { return used(); }, std::move(budget)),
+                                       /*merge_interval=*/std::chrono::seconds(1), [this](const Status& status) {
+                                         last_error_.store(status.code());
+                                         errors_.fetch_add(1);
+                                       });
     ASSERT_TRUE(created.ok());
     evictor_ = std::move(*created);
     started_.store(evictor_.get());

@@ -1,7 +1,7 @@
 // CheckpointRules: the rules for the records of a checkpoint: their order, and what they may name. Writer and reader
 // apply the same rules. Internal to the page store. Memory: the segments and the roots of the tables.
-// Thread-safety: one thread at a time; Contents and NotePage from any thread, once the segments are complete. Errors: each method returns nothing, or the violated rule as a clause for a
-// message.
+// Thread-safety: one thread at a time; Contents and NotePage from any thread, once the segments are complete.
+// Errors: each method returns nothing, or the violated rule as a clause for a message.
 #ifndef DC_PAGE_STORE_CHECKPOINT_RULES_H_
 #define DC_PAGE_STORE_CHECKPOINT_RULES_H_
 

@@ -31,8 +31,7 @@ class TestOperations {
     auto evictor = PageEvictor::Create(
         RealRuntime(), trees_.environment(), trees_.segments(), trees_.registry(), trees_.registry(), *loader_,
         PageEvictor::BudgetOfPages([this] { return trees_.memory_bytes(); }, uint64_t{0}),
-        /*merge_interval=*/std::chrono::seconds(1),
-        [](const Status& status) { FailStop(status.ToString()); });
+        /*merge_interval=*/std::chrono::seconds(1), [](const Status& status) { FailStop(status.ToString()); });
     DEUT_CHECK(evictor.ok());
     evictor_ = std::move(*evictor);
     operations_ = std::make_unique<RecordOperations>(

@@ -82,10 +82,8 @@ Status RecordStore::Start(const Location& location) {
                                           [this] { evictor_->WaitForMemory(PageEvictor::Purpose::kToRead); }};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found_));
   DEUT_CHECK(stable() == found_.stable);  // a TC that knew the incarnation before relies on it
-  DEUT_ASSIGN_OR_RETURN(
-      evictor_, PageEvictor::Create(
-                    runtime_, environment, segments, tables, tables, *loader_, PageBudget(),
-                    options_.merge_interval, report));
+  DEUT_ASSIGN_OR_RETURN(evictor_, PageEvictor::Create(runtime_, environment, segments, tables, tables, *loader_,
+                                                      PageBudget(), options_.merge_interval, report));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, trees_.pages(), trees_.domain(), segments,
                                               options_.store.segment_bytes, options_.cleaner, report);
   scrubber_ = std::make_unique<SegmentScrubber>(runtime_, trees_.pages(), trees_.domain(), segments, options_.scrubber);
@@ -99,11 +97,10 @@ Status RecordStore::Start(const Location& location) {
                                          RecordOperationsOptions{.leaf_page_bytes = options_.tree.leaf_page_bytes,
                                                                  .apply_helpers = options_.apply_helpers});
   if (options_.process_budget != nullptr) {
-    registration_.emplace(*options_.process_budget, MemoryPart::kPages,
-                          ProcessBudget::Reporter{.bytes = [this] {
-                            const uint64_t accounted = accounted_bytes();
-                            return accounted + PageMemory::FreeBytesOf(accounted);
-                          }});
+    registration_.emplace(*options_.process_budget, MemoryPart::kPages, ProcessBudget::Reporter{.bytes = [this] {
+      const uint64_t accounted = accounted_bytes();
+      return accounted + PageMemory::FreeBytesOf(accounted);
+    }});
   }
   return Status::Ok();
 }

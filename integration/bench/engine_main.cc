@@ -250,7 +250,8 @@ int Main(int argc, char** argv) {
   Options options;
   FlagSet flags("engine", "One store under measurement, which takes its commands from standard input.");
   flags.Add("dir", &options.backend.directory, "folder for the store's data, empty");
-  flags.AddBytes("cache", &options.backend.cache_bytes, "bytes of memory for the store's cache; this project's store keeps the whole process within them");
+  flags.AddBytes("cache", &options.backend.cache_bytes,
+                 "bytes of memory for the store's cache; this project's store keeps the whole process within them");
   flags.Add("variant", &options.backend.variant, "which of the ways to use this store; empty = the first");
   flags.Add("target", &options.backend.target, "where its server listens; empty = in this process");
   flags.Add("insecure", &options.backend.insecure, "the server is reached without TLS wherever it is");

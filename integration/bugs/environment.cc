@@ -81,10 +81,9 @@ Environment DrawEnvironment(Layer layer, Random& random) {
   DrawDc(random, &environment.dc);
   if (!random.OneIn(3)) environment.padding = Power(random, 6, 10);
   // The load is one transaction, which must fit into the budget.
-  environment.tc.memory.version_budget_bytes =
-      std::max<uint64_t>(environment.tc.memory.version_budget_bytes.value_or(
-                             tc::VersionMemoryOptions::kDefaultVersionBudgetBytes),
-                         64 * environment.padding);
+  environment.tc.memory.version_budget_bytes = std::max<uint64_t>(
+      environment.tc.memory.version_budget_bytes.value_or(tc::VersionMemoryOptions::kDefaultVersionBudgetBytes),
+      64 * environment.padding);
   environment.restart_one_in = random.Between(1, 8);
   environment.threads = static_cast<uint32_t>(random.Between(2, 8));
   environment.life = milliseconds(static_cast<int64_t>(random.Between(50, 250)));

@@ -161,8 +161,7 @@ Result<OutcomeTable::Entry*> OutcomeTable::BeginCommit(const TransactionName& na
     DEUT_POINT("outcome.published");
     if (Find(bucket, id, &Entry::is_commit, entry) != nullptr) {
       lost = DEUT_ERROR(kInvalidArgument, "the transaction's id has been used before: each transaction needs its own");
-    } else if ((Find(bucket, id, &Entry::is_fence) != nullptr ||
-                FenceHorizon(bucket) > name.not_before.value) &&
+    } else if ((Find(bucket, id, &Entry::is_fence) != nullptr || FenceHorizon(bucket) > name.not_before.value) &&
                DEUT_STEP("outcome.check_fence")) {
       lost = Status::Aborted(
           AbortInfo{.reason = AbortReason::kRequested},

@@ -32,11 +32,12 @@ void AddTcFlags(FlagSet* flags, TransactionComponentOptions* options) {
                  {{"refuse", OverBudgetPolicy::kRefuse}, {"abort_reader", OverBudgetPolicy::kAbortReader}},
                  "when the version budget is used up: `refuse` = writers are refused until the data component has "
                  "caught up; `abort_reader` = the transaction or snapshot that holds it back is aborted");
-  flags->AddBytes("read_cache", &options->read_cache.bytes,
-                  "bytes of the read cache, which keeps the data component's answers to point reads: copies, and the "
-                  "record table's entries for them; 0 = no read cache",
-                  "what --memory leaves; with pages in the process: nothing while they fit, then a quarter of that; with "
-                  "--memory=0: none");
+  flags->AddBytes(
+      "read_cache", &options->read_cache.bytes,
+      "bytes of the read cache, which keeps the data component's answers to point reads: copies, and the "
+      "record table's entries for them; 0 = no read cache",
+      "what --memory leaves; with pages in the process: nothing while they fit, then a quarter of that; with "
+      "--memory=0: none");
   flags->Add("cache_written", &options->read_cache.written,
              "freshly written values are cached, too, while there is room, and are evicted before values that have "
              "been read");

@@ -206,9 +206,9 @@ struct TransactionComponent::Parts {
                .read_cache = HasReadCache() ? &store.read_cache : nullptr,
                .spilled = &store.spilled,
                .conflicts = options.conflicts,
-               .scan_ahead = ScanAheadBudget(options.process_budget == nullptr
-                                                 ? kDefaultScanAheadBytes
-                                                 : options.process_budget->scan_ahead_bytes())},
+               .scan_ahead =
+                   ScanAheadBudget(options.process_budget == nullptr ? kDefaultScanAheadBytes
+                                                                     : options.process_budget->scan_ahead_bytes())},
         record_manager(engine),
         repartitioner(options.ranges, engine, link),
         eviction(engine,
@@ -224,7 +224,9 @@ struct TransactionComponent::Parts {
   }
 
   // Without a value the process's budget decides, at each moment, how many bytes the cache has.
-  bool HasReadCache() const { return options.read_cache.bytes.value_or(options.process_budget == nullptr ? 0 : 1) != 0; }
+  bool HasReadCache() const {
+    return options.read_cache.bytes.value_or(options.process_budget == nullptr ? 0 : 1) != 0;
+  }
 
   // Takes part in the process's budget. REQUIRES: the collector runs.
   void JoinProcessBudget() {
@@ -381,7 +383,8 @@ Result<std::unique_ptr<TransactionComponent>> TransactionComponent::Open(Transac
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<RedoLog> log, RedoLog::Recover(options.log, runtime, storage, &recovered));
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<FileLock> spill_lock,
                         SpilledRuns::LockFolder(storage, options.spill.directory));
-  auto parts = std::make_unique<Parts>(std::move(options), versions_follow, runtime, storage, dc, std::move(log), recovered);
+  auto parts =
+      std::make_unique<Parts>(std::move(options), versions_follow, runtime, storage, dc, std::move(log), recovered);
   Parts* const p = parts.get();
   p->store.spilled.AdoptLock(std::move(spill_lock));
   p->collector.Start();
