@@ -224,7 +224,7 @@ TEST(MemoryBudgetTest, PagesAndRoomStayWithinTheGivenBytesAndATwentieth) {
   for (uint64_t mib = 40; mib < 10'000; mib += 7) {
     const uint64_t limit = MemoryBudget::LimitWithin(mib * kMiB);
     const MemoryBudget budget([] { return 0; }, limit);
-    EXPECT_LE(limit + budget.tolerated_room(), mib * kMiB / 20 * 21) << mib;
+    EXPECT_LE(limit + budget.tolerated_room(), mib * kMiB + mib * kMiB / 20) << mib;
   }
   EXPECT_EQ(MemoryBudget::LimitWithin(15'000 * kMiB), 14'000 * kMiB);
   EXPECT_EQ(MemoryBudget::LimitWithin(0), MemoryBudget::kLeastLimit);
