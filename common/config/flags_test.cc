@@ -63,15 +63,16 @@ class FlagsTest : public ::testing::Test {
 };
 
 TEST_F(FlagsTest, BytesWithoutAFlagStayEmptyAndHelpSaysWhatThenHolds) {
-  std::optional<uint64_t> part, other;
+  std::optional<uint64_t> part, other, third;
   flags_.AddBytes("part", &part, "one part", "a quarter", 1 << 10, 1 << 20);
   flags_.AddBytes("other", &other, "another part", "the rest");
+  flags_.AddBytes("third", &third, "a third part", "an eighth", 1 << 10, 1 << 20);
   EXPECT_NE(flags_.Help().find("one part (default a quarter)"), std::string::npos) << flags_.Help();
   const auto parsed = Parse({"--part=64KiB"});
   ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
   EXPECT_EQ(part, uint64_t{64} << 10);
   EXPECT_FALSE(other.has_value());
-  EXPECT_NE(ErrorOf({"--part=2MiB"}).find("is not from"), std::string::npos);
+  EXPECT_NE(ErrorOf({"--third=2MiB"}).find("is not from"), std::string::npos);
 }
 
 TEST_F(FlagsTest, EveryKind) {

@@ -310,8 +310,10 @@ TEST_F(LineageTest, AncestorsOfBothKeptCheckpointsAreKept) {
     const CheckpointContent content = Empty(k);
     auto writer = std::move(*CheckpointWriter::Create(*storage_, "/dc", content.head));
     ASSERT_TRUE(set->Complete(std::move(writer)).ok());
+    const Result<std::vector<CheckpointNumber>> numbers = FindCheckpoints(*storage_, "/dc");
+    ASSERT_TRUE(numbers.ok()) << numbers.status().ToString();
     std::vector<uint64_t> found;
-    for (const CheckpointNumber number : *FindCheckpoints(*storage_, "/dc")) found.push_back(number.value);
+    for (const CheckpointNumber number : *numbers) found.push_back(number.value);
     EXPECT_EQ(found, left[k - 10]);
     if (k == 10) EXPECT_TRUE(Read(9).ok());
   }
