@@ -51,7 +51,7 @@ struct Operation {
   std::string_view key = {};
   std::string_view value = {};
   // kScan: as in DataRequest. A batch has at most limit_records records (0 = limited by bytes only) and about
-  // limit_bytes bytes.
+  // limit_bytes bytes. Its work is bounded, too: over many deleted records it ends early, perhaps without a record.
   std::string_view low = {};
   std::string_view high = {};
   Direction direction = Direction::kAscending;
@@ -82,7 +82,7 @@ struct OperationResult {
   // kRemoveRange: the number of removed keys.
   uint32_t removed = 0;
   // kScan, kRemoveRange: whether the range is done, else the key to resume at. Ascending, `resume` is the next low;
-  // descending, the next high.
+  // descending, the next high. Nothing else says that a scan is at its end: a batch without records may not be the last.
   bool complete = false;
   std::string resume;
   uint32_t scan_sequence = 0;

@@ -44,7 +44,8 @@ class OneShot {
   // its message says that it has committed.)
   size_t Change(OperationKind kind, TableId table, std::string_view key, int64_t operand);
   // Scans one batch. Its limit of bytes is the smaller of batch_bytes and limit_bytes. The result says whether
-  // records are left out, and where they begin.
+  // records are left out, and where they begin. Over many deleted records it may be short, or empty, with records left
+  // out. A OneScan reads on by itself.
   size_t Scan(TableId table, const ScanOptions& scan);
 
   size_t size() const { return pieces_.size(); }

@@ -50,15 +50,21 @@ Status ScanPath::Run(bool keep_state) {
   }
   if (scan_.for_update && txn_.snapshot()) return DEUT_ERROR(kWrongState, "a snapshot transaction is read-only");
   engine_.counters.dc_scans.Add(1);
+  size_t steps = 0;
   if (IsSingleAnswerCandidate()) {
     bool over = false;
     DEUT_RETURN_IF_ERROR(RunAsOneAnswer(*table, &over));
     if (over) [[likely]]
       return Status::Ok();
+    steps = 1;
   } else {
     AcquireState();
   }
-  while (!full_ && !state_->cursor.AtEnd()) DEUT_RETURN_IF_ERROR(Step(*table));
+  for (; !full_ && !state_->cursor.AtEnd(); ++steps) {
+    if (steps >= kMaxStepsPerBatch && HasMoved()) break;
+    if (steps != 0) DEUT_RETURN_IF_ERROR(CheckDeadline());
+    DEUT_RETURN_IF_ERROR(Step(*table));
+  }
   state_->estimate.Record(result_->records.size(), std::exchange(state_->keys_passed, 0));
   result_->complete = state_->cursor.AtEnd();
   if (!result_->complete) {
@@ -77,6 +83,17 @@ Status ScanPath::Run(bool keep_state) {
     txn_.spare_scan_ = std::move(state_);
   }
   return Status::Ok();
+}
+
+bool ScanPath::HasMoved() const {
+  return state_->cursor.position() != (state_->cursor.ascending() ? scan_.low : scan_.high);
+}
+
+Status ScanPath::CheckDeadline() const {
+  if (engine_.runtime.Now() < call_.deadline) [[likely]]
+    return Status::Ok();
+  return DEUT_ERROR(kDeadlineExceeded, "a scan of table ", scan_.table.value, " has found ", result_->records.size(),
+                    " records in time, and has not reached its end");
 }
 
 void ScanPath::AcquireState() {

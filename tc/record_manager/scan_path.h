@@ -10,7 +10,11 @@
 //   short scans are one batch. A scan that goes on (tc/scan/resumable_scan.h) reads from a bulk scan of the DC, to which
 //   it grants the stretches that are already gathered (scan_ahead.h).
 // A batch delivers a prefix of the range in scan order; `resume` is where the next batch starts. No guard is held
-//   across a wait. Memory and time are bounded by the batch and the window.
+//   across a wait. Memory is bounded by the batch and the window.
+// The work of a batch is bounded, too. Where all records were deleted, an answer of the DC holds no record, so the
+//   limits of records and bytes end nothing. So a batch also ends after kMaxStepsPerBatch answers. It may hold no
+//   record then, and is not the end of the scan. The ranges that it has passed are raised like any others (R2). Between
+//   two answers the batch checks its deadline.
 // Thread-safety: one object per batch, used by one thread. Ownership: borrows everything but the state.
 #ifndef TC_RECORD_MANAGER_SCAN_PATH_H_
 #define TC_RECORD_MANAGER_SCAN_PATH_H_
@@ -31,6 +35,10 @@ namespace deut::tc {
 
 class ScanPath {
  public:
+  // The DC reads at most 256 pages for an answer. So a batch over pages in memory that hold nothing takes some tens of
+  // milliseconds.
+  static constexpr size_t kMaxStepsPerBatch = 64;
+
   ScanPath(Engine& engine, Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
   ScanPath(const ScanPath&) = delete;
   ScanPath& operator=(const ScanPath&) = delete;
@@ -57,6 +65,10 @@ class ScanPath {
   bool IsSingleAnswerCandidate() const;
   Status RunAsOneAnswer(const TableState& table, bool* over);
 
+  // Returns whether the batch has come further than where it began.
+  bool HasMoved() const;
+  // DEADLINE_EXCEEDED: the call's deadline has passed.
+  Status CheckDeadline() const;
   // Merges the next answer, or the rest of the present one.
   Status Step(const TableState& table);
   // Steps 1 and 2. Leaves no answer to be merged if all of it is in the batch already.
