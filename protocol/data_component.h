@@ -243,8 +243,8 @@ class ScanStream {
   // Extends the grant to the key `bound`, and by `bytes` of answer. Ascending, `bound` is an exclusive upper bound;
   // descending, an inclusive lower one. Empty means the end of the scan's range. Bounds only move forward.
   virtual Status Grant(std::string_view bound, uint64_t bytes) = 0;
-  // Returns the next batch, and waits for it. After a batch whose `covered` has reached the granted bound, Next needs a
-  // further Grant.
+  // Returns the next batch, and waits for it. A batch may hold no record, and always covers a further part of the
+  // range. After a batch whose `covered` has reached the granted bound, Next needs a further Grant.
   virtual Status Next(ScanBatch* batch, Deadline deadline) = 0;
   // True: the DC reads and sends granted keys before Next asks for them, so an early Grant hides latency.
   virtual bool ReadsAhead() const { return false; }

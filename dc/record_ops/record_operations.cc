@@ -156,15 +156,16 @@ Result<RecordOperations::ScanStop> RecordOperations::ScanPages(TableId table, Di
 }
 
 Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget,
-                              uint64_t max_pages, RecordBatch* answer, ScanReadAhead* ahead) {
+                              uint64_t max_pages, RecordBatch* answer, ScanReadAhead* ahead, Deadline deadline) {
   scans_.Add(1);
   ScanReadAhead of_this_call;
   uint32_t& misses = ahead == nullptr ? of_this_call.misses : ahead->misses;
   const size_t before = answer->size();
-  for (;;) {
-    DEUT_ASSIGN_OR_RETURN(const ScanStop stop,
-                          ScanPages(table, direction, cursor, budget, &max_pages, ScanTurn(), answer));
-    if (stop == ScanStop::kEnd) {
+  for (uint64_t pages = max_pages;;) {
+    DEUT_ASSIGN_OR_RETURN(const ScanStop stop, ScanPages(table, direction, cursor, budget, &pages, ScanTurn(), answer));
+    // Each page costs a wait for the disk, so the whole of max_pages would take far longer than one page.
+    const bool late = pages != max_pages && deadline != kNoDeadline && runtime_.Now() >= deadline;
+    if (stop == ScanStop::kEnd || late) {
       records_returned_.Add(answer->size() - before);
       return Status::Ok();
     }

@@ -94,8 +94,9 @@ class RecordOperations {
   // or the budget is used up, or when `max_pages` pages were read. It holds a guard over at most a few pages.
   // NOT_FOUND: no such table (any more).
   // `ahead`: state of a scan that will continue; null: this call is the whole scan.
+  // `deadline`: after it, the scan stops before the next page that is not in memory, but not before it has moved.
   Status Scan(TableId table, Direction direction, ScanCursor* cursor, ScanBudget* budget, uint64_t max_pages,
-              RecordBatch* answer, ScanReadAhead* ahead = nullptr);
+              RecordBatch* answer, ScanReadAhead* ahead = nullptr, Deadline deadline = kNoDeadline);
   // A whole scan that does not block. Its state lies here while it waits for pages.
   struct ScanState {
     ScanCursor cursor;

@@ -39,7 +39,7 @@ bool BulkScan::BoundReached() const {
   return !left_.high.empty() && left_.high <= bound_;
 }
 
-Status BulkScan::Next(ScanBatch* batch, Deadline /*deadline*/) {
+Status BulkScan::Next(ScanBatch* batch, Deadline deadline) {
   const Fencing::Admission admission(fencing_, sender_);
   DEUT_RETURN_IF_ERROR(admission.status());
   if (!granted_ || bytes_ == 0 || BoundReached()) return DEUT_ERROR(kWrongState, "the scan's grant is used up");
@@ -55,8 +55,8 @@ Status BulkScan::Next(ScanBatch* batch, Deadline /*deadline*/) {
   batch->records.Clear();
   ScanBudget budget;
   budget.bytes = std::min<uint64_t>(spec_.batch_bytes, bytes_);
-  DEUT_RETURN_IF_ERROR(
-      operations_.Scan(spec_.table, spec_.direction, &stretch, &budget, kPagesPerBatch, &batch->records, &ahead_));
+  DEUT_RETURN_IF_ERROR(operations_.Scan(spec_.table, spec_.direction, &stretch, &budget, kPagesPerBatch,
+                                        &batch->records, &ahead_, deadline));
   bytes_ -= std::min<uint64_t>(bytes_, batch->records.bytes().size());
 
   if (stretch.complete) {

@@ -24,7 +24,7 @@ class BulkScan final : public ScanStream {
   // Extends the grant. INVALID_ARGUMENT if the bound moves back.
   Status Grant(std::string_view bound, uint64_t bytes) override;
   // Reads the next batch. WRONG_STATE if the grant is used up. An empty batch states that a key range holds no
-  // records.
+  // records. The batch is short if the deadline passes while pages are loaded.
   Status Next(ScanBatch* batch, Deadline deadline) override;
 
  private:

@@ -64,6 +64,29 @@ TEST_P(ScanAheadTest, SeveralPagesAreReadAtOnceAndTheRecordsAreRight) {
   world_.ExpectRight();
 }
 
+// Each page is a wait for the disk, and the deadline counts between two of them. The scan moves nevertheless.
+TEST_P(ScanAheadTest, AScanWhoseDeadlineHasPassedLoadsOnePage) {
+  ScanCursor cursor;
+  size_t records = 0;
+  for (int calls = 0; calls < 3; ++calls) {
+    const ScanCursor before = cursor;
+    const uint64_t loaded = Loaded();
+    ScanBudget budget;
+    RecordBatch answer;
+    ASSERT_TRUE(world_.operations()
+                    .Scan(kTable, GetParam(), &cursor, &budget, UINT64_MAX, &answer, nullptr, RealRuntime().Now())
+                    .ok());
+    EXPECT_EQ(Loaded() - loaded, 1u);
+    EXPECT_FALSE(cursor.complete);
+    EXPECT_NE(cursor.low + cursor.high, before.low + before.high);
+    records += answer.size();
+  }
+  ScanBudget budget;
+  RecordBatch rest;
+  ASSERT_TRUE(world_.operations().Scan(kTable, GetParam(), &cursor, &budget, UINT64_MAX, &rest).ok());
+  EXPECT_EQ(records + rest.size(), kRecords);
+}
+
 TEST_P(ScanAheadTest, AShortScanReadsNoMoreThanItNeeds) {
   const uint64_t before = Loaded();
   EXPECT_EQ(Scan(1, nullptr), 1u);
