@@ -53,6 +53,7 @@ void TableReaper::Free(Table* table) {
   for (bool done = false; !done;) {
     const uint64_t before = tree.statistics().bytes;
     const size_t most = stop_.load(std::memory_order_relaxed) ? SIZE_MAX : kPagesPerStep;
+    const MonotonicTime begin = runtime_.Now();
     DEUT_POINT("table_reaper.step");
     size_t freed = 0;
     done = tree.FreePages(most, &freed);
@@ -60,11 +61,19 @@ void TableReaper::Free(Table* table) {
     const uint64_t left = tree.statistics().bytes;
     DEUT_CHECK(left <= before);  // nobody else changes a doomed tree
     bytes_.fetch_sub(before - left, std::memory_order_relaxed);
+    if (!done) Pause(runtime_.Now() - begin);
   }
   bytes_.fetch_sub(tree.statistics().bytes, std::memory_order_relaxed);
   delete table;
   const uint64_t doomed = tables_.fetch_sub(1, std::memory_order_relaxed);
   DEUT_CHECK(doomed > 0);
+}
+
+void TableReaper::Pause(Duration time) {
+  // The word is read first: if Stop comes in between, the wait finds it changed. Add changes it, too, and then the
+  // pause is shorter.
+  const uint32_t seen = wakes_.load(std::memory_order_seq_cst);
+  if (!stop_.load(std::memory_order_seq_cst)) runtime_.Wait(wakes_, seen, runtime_.Now() + time);
 }
 
 }  // namespace deut::dc

@@ -1,5 +1,6 @@
 // TableReaper: frees the trees of dropped tables on a thread of its own, kPagesPerStep pages at a time, so that no
-// thread waits for a large tree.
+// thread waits for a large tree. After each step it pauses for as long as the step took, so that it takes at most half
+// of a processor from the threads that work. It holds no guard and no mutex while it pauses.
 //
 // States of a tree: dropped, doomed, freed. A dropped tree is out of the registry and in the reclamation domain:
 // threads inside a guard may still read it. After Add it is doomed: no thread can see it. The domain's deleter only
@@ -64,6 +65,8 @@ class TableReaper {
   // Frees all added tables, in steps until `stop_` is set, then at once.
   void FreeAdded();
   void Free(Table* table);
+  // Waits for `time`, or until the reaper is to stop.
+  void Pause(Duration time);
 
   Runtime& runtime_;
   std::atomic<Table*> added_{nullptr};

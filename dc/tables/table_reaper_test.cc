@@ -1,6 +1,8 @@
 #include "dc/tables/table_reaper.h"
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +12,8 @@
 #include "common/base/ids.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
+#include "common/testing/forwarding_runtime.h"
+#include "common/testing/leaping_runtime.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/tree_fixture.h"
@@ -76,6 +80,44 @@ TEST_F(TableReaperTest, ItWorksInStepsAndWhoAddsDoesNotWait) {
   Until([&] { return reaper.tables() == 0; });
   EXPECT_EQ(reaper.bytes(), 0u);
   EXPECT_GT(steps.load(), 4);
+}
+
+// The clock passes a millisecond in each step, and otherwise only while a thread waits.
+TEST_F(TableReaperTest, ItPausesForAsLongAsAStepTook) {
+  constexpr Duration kStep = std::chrono::milliseconds(1);
+  testing::LeapingRuntime runtime;
+  Event added;
+  std::atomic<int> steps{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "table_reaper.step") return;
+    added.Wait(RealRuntime(), kNoDeadline);  // a pause that begins while a table is being added may be shorter
+    steps.fetch_add(1);
+    runtime.Pass(kStep);
+  });
+  TableReaper reaper(runtime);
+  reaper.Add(Doomed());
+  added.Signal(RealRuntime());
+  Until([&] { return reaper.tables() == 0; });
+  ASSERT_GT(steps.load(), 2);
+  EXPECT_EQ(runtime.passed(), kStep * (2 * steps.load() - 1)) << "there is no pause behind the last step";
+}
+
+TEST_F(TableReaperTest, StopEndsAPause) {
+  class Endless final : public testing::ForwardingRuntime {
+   public:
+    bool Wait(const std::atomic<uint32_t>& word, uint32_t expected, Deadline deadline) override {
+      if (deadline == kNoDeadline) return ForwardingRuntime::Wait(word, expected, deadline);
+      pausing.Signal(RealRuntime());
+      return ForwardingRuntime::Wait(word, expected, kNoDeadline);
+    }
+    Event pausing;
+  };
+  Endless runtime;
+  TableReaper reaper(runtime);
+  reaper.Add(Doomed());
+  runtime.pausing.Wait(RealRuntime(), kNoDeadline);
+  reaper.Stop();
+  EXPECT_EQ(reaper.tables(), 0u);
 }
 
 TEST_F(TableReaperTest, StopFreesTheRestAtOnce) {
