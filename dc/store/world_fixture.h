@@ -110,7 +110,8 @@ class World {
   }
   bool broken() const { return broken_; }
 
-  void Create(TableId table = kTable) { Entry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), {}); }
+  void Create(TableId table = kTable) { CreateNamed(table, Concat("table ", table.value)); }
+  void CreateNamed(TableId table, std::string_view name) { Entry(LogEntryKind::kCreateTable, table, name, {}); }
   void Drop(TableId table) { Entry(LogEntryKind::kDropTable, table, Concat("table ", table.value), {}); }
   void Put(std::string_view key, std::string value) {
     Entry(LogEntryKind::kPut, kTable, key, value);

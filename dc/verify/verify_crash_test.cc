@@ -2,6 +2,7 @@
 // dropped. Each time the content of the disk is intact, and so is the disk of the next incarnation. The test fails if
 // one of these steps is omitted: DEUT_OMIT=X6.sync_segments, X6.sync_checkpoint, X6.sync_checkpoint_name,
 // S2.segments_of_two_generations, flush.child_first, clean.unlinks_first.
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -12,6 +13,8 @@
 #include "common/io/faulty_disk.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "common/sync/event.h"
+#include "common/testing/test_points.h"
 #include "dc/store/record_store.h"
 #include "dc/verify/store_on_disk.h"
 #include "dc/verify/verify.h"
@@ -128,6 +131,37 @@ TEST(VerifyCrashTest, AfterACrashAtAnyMomentTheFolderIsIntact) {
   EXPECT_GT(Counter(run.store(), "segments_cleaned"), 10u);
   EXPECT_GT(Counter(run.store(), "pages_swapped_out"), 10u);
   EXPECT_GT(Counter(run.store(), "checkpoints"), 100u);
+}
+
+// A checkpoint that is taken while the pages of a dropped table are being freed has images of the pages that are left.
+// They are no damage.
+TEST(VerifyCrashTest, ACheckpointInTheMiddleOfADropIsIntact) {
+  constexpr TableId kLarge(100);
+  FaultyDisk disk(RealRuntime(), 1);
+  StoreOnDisk store(disk.Mount(), StoreOnDisk::SmallPages());
+  store.Start();
+  store.Create(StoreOnDisk::kAccounts);
+  store.Put(StoreOnDisk::kAccounts, KeyOf(1), "stays");
+  store.Create(kLarge);
+  for (int i = 0; i < kKeys; ++i) store.Put(kLarge, KeyOf(i), std::string(200, 'x'));
+  store.Checkpoint();
+  Event in_the_middle, go_on;
+  std::atomic<int> steps{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "table_reaper.step" || steps.fetch_add(1) != 2) return;
+    in_the_middle.Signal(RealRuntime());
+    go_on.Wait(RealRuntime(), kNoDeadline);
+  });
+  store.Drop(kLarge);
+  do store.Checkpoint();
+  while (!in_the_middle.Wait(RealRuntime(), RealRuntime().Now() + milliseconds(1)));
+  store.Checkpoint();
+  EXPECT_EQ(Counter(store, "tables_being_freed"), 1u);
+  for (uint64_t seed = 1; seed <= 10; ++seed) EXPECT_EQ(Damage(*disk.CopyAfterCrash(seed)->Mount()), "") << seed;
+  go_on.Signal(RealRuntime());
+  store.Stop();
+  testing::SetPointHandler(nullptr);
+  EXPECT_EQ(Damage(*disk.Mount()), "");
 }
 
 }  // namespace
