@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "common/base/concat.h"
@@ -16,6 +17,14 @@ constexpr uint64_t kLeastVersionsDivisor = 16;
 constexpr uint64_t kMaxVersionsDivisor = 4;
 // Pages yield by this part of the elastic bytes more than cached records take.
 constexpr uint64_t kCacheStepDivisor = 32;
+// Pages that fill their limit take less than it: by the room that their slabs may have besides, but never less than
+// kLeastFullBytes (dc/page_cache/memory_budget.h). So both marks at which pages fit, or do not, are lower by that room.
+// Otherwise pages that are cut to a small limit would seem to fit.
+constexpr uint64_t kRoomOfSlabs = uint64_t{32} << 20;
+constexpr uint64_t kLeastFullBytes = uint64_t{6} << 20;
+constexpr uint64_t kLeastFittingBytes = uint64_t{4} << 20;
+// A return that gains this part of the budget is repeated at the next measurement.
+constexpr uint64_t kMuchReturnedDivisor = 64;
 constexpr uint64_t kMaxTransactionBytes = uint64_t{2} << 30;
 constexpr uint64_t kMinLogBufferBytes = uint64_t{16} << 20;
 constexpr uint64_t kMaxLogBufferBytes = uint64_t{64} << 20;
@@ -29,12 +38,15 @@ MemorySplit SplitMemory(uint64_t budget, const MemoryUse& use, bool pages_fit) {
   const uint64_t pages = use.of(MemoryPart::kPages);
   const uint64_t versions = use.of(MemoryPart::kVersions);
   const uint64_t cached = use.of(MemoryPart::kCachedRecords);
+  const uint64_t least_versions = budget / kLeastVersionsDivisor;
   MemorySplit split;
-  // The versions that are there are among the bytes that are not elastic.
-  const uint64_t not_elastic = Less(use.resident, pages + cached);
+  // The versions that are there are among the bytes that are not elastic. Those that they lack to their least are kept
+  // free: versions may take them before the next measurement, even if there is no free memory.
+  const uint64_t not_elastic =
+      Less(use.resident, pages + cached) + (use.has_versions ? Less(least_versions, versions) : 0);
   const uint64_t elastic = std::max(Less(budget, not_elastic), budget / kLeastElasticDivisor);
   const uint64_t free = Less(budget, use.resident);
-  split.versions = std::clamp(versions + free / 2, budget / kLeastVersionsDivisor, budget / kMaxVersionsDivisor);
+  split.versions = std::clamp(versions + free / 2, least_versions, budget / kMaxVersionsDivisor);
   if (!use.has_pages) {
     split.pages = elastic;  // for pages that are about to be registered
     split.cached_records = elastic / 15 * 14;
@@ -46,11 +58,18 @@ MemorySplit SplitMemory(uint64_t budget, const MemoryUse& use, bool pages_fit) {
   };
   const uint64_t share = elastic / 4;
   split.pages_fit = pages_fit;
-  if (pages < elastic / 2) split.pages_fit = true;
-  if (pages >= pages_beside(pages_fit ? 0 : share) / 4 * 3) split.pages_fit = false;
+  const uint64_t most = pages_beside(pages_fit ? 0 : share);
+  if (pages < std::max(Less(elastic / 2, kRoomOfSlabs), kLeastFittingBytes)) split.pages_fit = true;
+  if (pages >= std::max(Less(most / 4 * 3, kRoomOfSlabs), kLeastFullBytes)) split.pages_fit = false;
   split.cached_records = split.pages_fit ? 0 : share;
   split.pages = pages_beside(split.cached_records);
   return split;
+}
+
+Status ProcessBudget::Check(std::optional<uint64_t> wanted) {
+  if (wanted.value_or(0) == 0 || *wanted >= kMinBytes) return Status::Ok();
+  return DEUT_ERROR(kInvalidArgument, "a memory budget (--memory) of ", *wanted, " bytes is too small: it is at least ",
+                    kMinBytes >> 20, " MiB; 0 is no budget");
 }
 
 std::unique_ptr<ProcessBudget> ProcessBudget::Open(Runtime& runtime, std::optional<uint64_t> wanted) {
@@ -88,9 +107,16 @@ MemoryUse ProcessBudget::Use() {
   for (const Registration* each = registered_; each != nullptr; each = each->next_) {
     use.parts[static_cast<size_t>(each->part_)] += each->reporter_.bytes();
     use.has_pages = use.has_pages || each->part_ == MemoryPart::kPages;
+    use.has_versions = use.has_versions || each->part_ == MemoryPart::kVersions;
   }
+  const uint64_t reported = std::accumulate(use.parts.begin(), use.parts.end(), uint64_t{0});
   // Measured last: a part that grows meanwhile is then counted as a fixed part, which is on the safe side.
   use.resident = process_.resident_bytes();
+  if (use.resident != 0) {
+    fixed_ = Less(use.resident, reported);
+  } else {
+    use.resident = reported + fixed_;
+  }
   return use;
 }
 
@@ -98,9 +124,11 @@ void ProcessBudget::Measure() {
   const MutexLock lock(mutex_);
   MemoryUse use = Use();
   if (use.resident > bytes_ && runtime_.Now() >= next_return_) {
+    const uint64_t before = use.resident;
     process_.return_freed();
-    next_return_ = runtime_.Now() + kReturnInterval;
     use = Use();
+    const bool much = Less(before, use.resident) >= bytes_ / kMuchReturnedDivisor;
+    next_return_ = runtime_.Now() + (much ? kInterval : kReturnInterval);
   }
   const MemorySplit split = SplitMemory(bytes_, use, pages_fit_);
   pages_fit_ = split.pages_fit;

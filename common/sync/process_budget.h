@@ -13,24 +13,28 @@
 //   cached records        with pages: nothing while all pages fit, else a quarter of E;    --read_cache
 //                         without pages: 14/15 of E
 //   pages                 the rest of E                                                    --dc_memory
-// E, the elastic bytes, is B without the fixed parts and without the versions that are there. So versions take their
-// memory from the pages, and return it to them. A part that a flag sets alone keeps that limit; the others share
-// the rest.
+// E, the elastic bytes, is B without the fixed parts and without the versions: those that are there, or B/16 if that is
+// more. So versions take their memory from the pages, and return it to them. Their least is kept free, because they may
+// take it at any moment. A part that a flag sets alone keeps that limit; the others share the rest.
 //
-// Pages fit if they take less than half of E, and do not fit if they take three quarters of their limit. Between these
-// marks the last decision stands. Cached records come before pages when data is larger than memory, because a page of a
+// Pages fit if they take less than half of E, and do not fit if they take three quarters of their limit, both without
+// the room that slabs may have (32 MiB). Between these marks the last decision stands. Cached records come before pages when data is larger than memory, because a page of a
 // single hot record holds many cold ones. Pages yield to them step by step, as records are cached.
 //
 // Measuring. A thread of this object compares resident memory with the budget every kInterval, and sets the limits.
 // Three margins keep the bound between two measurements:
 //   - The component of pages begins to evict before its limit (dc/page_cache/memory_budget.h).
-//   - Versions may take half of the memory that is free when it is measured, or B/16.
+//   - Versions may take half of the memory that is free when it is measured, or B/16, which is kept free for them.
 //   - When the process exceeds the budget, the allocator's free memory is returned first.
+// So with a small budget the parts can take B until the next measurement. The twentieth is for what nothing limits: what
+// the allocator keeps, and the memory that is still in use while the evictor works.
 // Limits of the bound. Fixed parts that exceed the budget by themselves are not bounded: pages and cached records then
-// have what their floors allow. A budget holds for the process, so stores that share a process divide it between them.
+// have what their floors allow. A budget compares itself with the memory of the whole process. So each of several
+// budgets in one process is the amount that the process may take: for each of them, the others' parts are fixed parts.
 // Thread-safety: all methods from any thread; a reporter runs on the measuring thread, under this object's mutex.
-// Ownership: registrations end before the budget. The runtime outlives it. Errors: none; where the system does not tell
-// resident memory, the fixed parts count as nothing.
+// Ownership: registrations end before the budget. The runtime outlives it. Errors: while the system does not tell
+// resident memory, as when no descriptor is free, the fixed parts count as at the last measurement that it told. Check
+// refuses an amount that cannot be meant.
 #ifndef COMMON_SYNC_PROCESS_BUDGET_H_
 #define COMMON_SYNC_PROCESS_BUDGET_H_
 
@@ -43,6 +47,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/status.h"
 #include "common/runtime/process_memory.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
@@ -58,6 +63,7 @@ struct MemoryUse {
   uint64_t resident = 0;
   std::array<uint64_t, kMemoryParts> parts{};
   bool has_pages = false;
+  bool has_versions = false;
   uint64_t of(MemoryPart part) const { return parts[static_cast<size_t>(part)]; }
 };
 
@@ -74,8 +80,10 @@ MemorySplit SplitMemory(uint64_t budget, const MemoryUse& use, bool pages_fit);
 class ProcessBudget {
  public:
   static constexpr Duration kInterval = std::chrono::milliseconds(50);
-  // The allocator is asked for its free memory at most once in this time.
+  // The allocator is asked for its free memory at most once in this time, unless it had much the last time.
   static constexpr Duration kReturnInterval = std::chrono::seconds(1);
+  // A smaller amount is refused: it is a slip, as 8 for 8GiB, and would refuse nearly every transaction.
+  static constexpr uint64_t kMinBytes = uint64_t{32} << 20;
 
   // The process's memory; tests pass other functions.
   struct Process {
@@ -83,6 +91,8 @@ class ProcessBudget {
     std::function<void()> return_freed = ReturnFreedMemory;
   };
 
+  // INVALID_ARGUMENT: the operator's budget is neither 0 nor at least kMinBytes.
+  static Status Check(std::optional<uint64_t> wanted);
   // `wanted`: the budget that the operator gave; 0: there is none. Without it, it is half of the memory that the process
   // may use (memory_limit.h). Null: there is no budget.
   static std::unique_ptr<ProcessBudget> Open(Runtime& runtime, std::optional<uint64_t> wanted);
@@ -139,6 +149,7 @@ class ProcessBudget {
   Registration* registered_ DEUT_GUARDED_BY(mutex_) = nullptr;
   bool pages_fit_ DEUT_GUARDED_BY(mutex_) = true;
   MonotonicTime next_return_ DEUT_GUARDED_BY(mutex_);
+  uint64_t fixed_ DEUT_GUARDED_BY(mutex_) = 0;  // resident bytes that no part reported, when they were last known
   std::array<std::atomic<uint64_t>, kMemoryParts> limits_{};
   std::atomic<uint32_t> stop_{0};
   std::unique_ptr<Thread> thread_;

@@ -22,11 +22,12 @@ class ProcessBudgetTest : public ::testing::Test {
     budget_.Measure();
     return budget_.limit(part) / kMiB;
   }
-  uint64_t Resident() const { return (fixed_ + pages_ + versions_ + cached_) * kMiB; }
+  uint64_t Resident() const { return tells_ ? (fixed_ + pages_ + versions_ + cached_) * kMiB : 0; }
 
   testing::LeapingRuntime runtime_;
   uint64_t fixed_ = 100, pages_ = 0, versions_ = 0, cached_ = 0;  // in MiB
   uint64_t kept_free_ = 0;                                        // of the fixed bytes: the allocator can return them
+  bool tells_ = true;                                             // whether the system tells resident memory
   int returned_ = 0;
   ProcessBudget budget_{runtime_,
                         kBudget,
@@ -46,20 +47,33 @@ class PagesAndVersionsTest : public ProcessBudgetTest {
   Registration of_cache_{budget_, MemoryPart::kCachedRecords, {.bytes = [this] { return cached_ * kMiB; }}};
 };
 
+// 64 MiB are kept free for versions.
 TEST_F(PagesAndVersionsTest, PagesHaveWhatTheFixedPartsLeave) {
-  EXPECT_EQ(Limit(MemoryPart::kPages), 924u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
   pages_ = 300;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 924u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
   fixed_ = 400;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 624u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 560u);
 }
 
-TEST_F(PagesAndVersionsTest, PagesHaveWhatVersionsDoNotUse) {
+TEST_F(PagesAndVersionsTest, PagesHaveWhatVersionsDoNotUseBeyondTheirLeast) {
   pages_ = 300;
   versions_ = 200;
   EXPECT_EQ(Limit(MemoryPart::kPages), 724u);
+  versions_ = 24;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
   versions_ = 0;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 924u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
+}
+
+// Both parts follow their limits at once, as far as they can.
+TEST_F(PagesAndVersionsTest, PagesAndTheLeastOfVersionsFitIntoTheBudgetTogether) {
+  for (versions_ = 0; versions_ < 256; versions_ += 8) {
+    pages_ = 0;
+    pages_ = Limit(MemoryPart::kPages);
+    const uint64_t versions = std::max(Limit(MemoryPart::kVersions), versions_);
+    EXPECT_LE(fixed_ + pages_ + versions, kBudget / kMiB) << versions_;
+  }
 }
 
 TEST_F(PagesAndVersionsTest, VersionsGrowIntoFreeMemoryUpToTheirCap) {
@@ -75,22 +89,22 @@ TEST_F(PagesAndVersionsTest, VersionsGrowIntoFreeMemoryUpToTheirCap) {
 TEST_F(PagesAndVersionsTest, RecordsAreCachedOnlyWhenPagesDoNotFit) {
   pages_ = 600;
   EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 0u);
-  EXPECT_EQ(Limit(MemoryPart::kPages), 924u);
-  pages_ = 693;  // three quarters of 924
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 231u);
-  pages_ = 600;
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 231u) << "between the marks the decision stands";
-  pages_ = 461;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
+  pages_ = 613;  // three quarters of 860, without 32 of room
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 215u);
+  pages_ = 500;
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 215u) << "between the marks the decision stands";
+  pages_ = 397;
   EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 0u);
 }
 
 TEST_F(PagesAndVersionsTest, PagesYieldToCachedRecordsStepByStep) {
   pages_ = 700;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 895u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 833u);
   cached_ = 100;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 795u);
-  cached_ = 231;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 693u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 733u);
+  cached_ = 215;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 645u);
 }
 
 TEST_F(PagesAndVersionsTest, FixedPartsBeyondTheBudgetLeaveTheFloors) {
@@ -159,6 +173,40 @@ TEST_F(ProcessBudgetTest, FreedMemoryIsReturnedWhenTheBudgetIsExceeded) {
   EXPECT_EQ(returned_, 2);
 }
 
+TEST_F(ProcessBudgetTest, AReturnThatGainsMuchIsRepeatedAtTheNextMeasurement) {
+  fixed_ = 1500;
+  kept_free_ = 16;  // a sixty-fourth of the budget
+  runtime_.Pass(ProcessBudget::kReturnInterval);
+  budget_.Measure();
+  EXPECT_EQ(returned_, 1);
+  kept_free_ = 15;
+  runtime_.Pass(ProcessBudget::kInterval);
+  budget_.Measure();
+  EXPECT_EQ(returned_, 2);
+  runtime_.Pass(ProcessBudget::kInterval);
+  budget_.Measure();
+  EXPECT_EQ(returned_, 2) << "the last one was worth little";
+  runtime_.Pass(ProcessBudget::kReturnInterval);
+  budget_.Measure();
+  EXPECT_EQ(returned_, 3);
+}
+
+// The system does not tell when no descriptor is free.
+TEST_F(PagesAndVersionsTest, FixedPartsCountAsBeforeWhileTheSystemDoesNotTellResidentMemory) {
+  fixed_ = 600;
+  pages_ = 150;
+  versions_ = 100;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 324u);
+  tells_ = false;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 324u);
+  EXPECT_EQ(Limit(MemoryPart::kVersions), 187u) << "half of the free 174";
+  pages_ = 100;
+  EXPECT_EQ(Limit(MemoryPart::kVersions), 212u) << "what parts report still counts";
+  tells_ = true;
+  fixed_ = 500;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 424u);
+}
+
 TEST_F(ProcessBudgetTest, ConstantLimitsFollowTheBudget) {
   EXPECT_EQ(budget_.version_cap(), 256 * kMiB);
   EXPECT_EQ(budget_.transaction_bytes(), 256 * kMiB);
@@ -168,6 +216,35 @@ TEST_F(ProcessBudgetTest, ConstantLimitsFollowTheBudget) {
   EXPECT_EQ(large.transaction_bytes(), 2 * kBudget);
   EXPECT_EQ(large.log_buffer_bytes(), 64 * kMiB);
   EXPECT_EQ(large.scan_ahead_bytes(), 256 * kMiB);
+}
+
+TEST(ProcessBudgetOpenTest, AnAmountThatCannotBeMeantIsRefused) {
+  EXPECT_TRUE(ProcessBudget::Check(std::nullopt).ok());
+  EXPECT_TRUE(ProcessBudget::Check(0).ok());
+  EXPECT_TRUE(ProcessBudget::Check(ProcessBudget::kMinBytes).ok());
+  EXPECT_TRUE(ProcessBudget::Check(UINT64_MAX).ok());
+  const Status slip = ProcessBudget::Check(8);
+  EXPECT_EQ(slip, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(slip.message(),
+            "a memory budget (--memory) of 8 bytes is too small: it is at least 32 MiB; 0 is no budget");
+  EXPECT_FALSE(ProcessBudget::Check(ProcessBudget::kMinBytes - 1).ok());
+}
+
+TEST(SplitMemoryTest, NoLimitWrapsAtTheExtremes) {
+  MemoryUse use;
+  use.has_pages = use.has_versions = true;
+  for (const uint64_t budget : {uint64_t{0}, uint64_t{1}, UINT64_MAX - 1, UINT64_MAX}) {
+    for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, UINT64_MAX / 4}) {
+      use.parts = {bytes, bytes, bytes};
+      use.resident = 3 * bytes;
+      for (const bool fit : {false, true}) {
+        const MemorySplit split = SplitMemory(budget, use, fit);
+        EXPECT_LE(split.pages, budget);
+        EXPECT_LE(split.versions, budget / 4);
+        EXPECT_LE(split.cached_records, budget / 4);
+      }
+    }
+  }
 }
 
 TEST(ProcessBudgetOpenTest, ZeroIsNoBudgetAndTheDefaultIsPartOfTheMachine) {
