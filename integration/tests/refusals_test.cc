@@ -55,6 +55,7 @@ TEST_F(DaemonRefusalsTest, BadFlags) {
     ExpectRefusal(daemon, {"--max_threads=3"}, AllOf(HasSubstr("max_threads"), HasSubstr("3"), HasSubstr("16")));
     ExpectRefusal(daemon, {"--listen=nowhere"},
                   AllOf(HasSubstr("--listen"), HasSubstr("nowhere"), HasSubstr("HOST:PORT")));
+    ExpectRefusal(daemon, {"--memory=8"}, AllOf(HasSubstr("--memory"), HasSubstr("8 bytes"), HasSubstr("32 MiB")));
     ExpectRefusal(daemon, {"start"}, AllOf(HasSubstr("takes flags only"), HasSubstr("start")));
   }
   ExpectRefusal("TCD", {Data("tc"), "--dc=nowhere"}, AllOf(HasSubstr("--dc"), HasSubstr("nowhere")));

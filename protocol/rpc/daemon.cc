@@ -74,6 +74,7 @@ ConnectionLimits ConnectionsOf(const DaemonOptions& options, const DescriptorBud
 Status Start(const std::string& name, DaemonOptions& options, const std::function<Status(DaemonContext&)>& body,
              DaemonExit* exit) {
   Runtime& runtime = RealRuntime();
+  DEUT_RETURN_IF_ERROR(ProcessBudget::Check(options.memory_bytes));
   DEUT_ASSIGN_OR_RETURN(const uint64_t limit, RaiseDescriptorLimit());
   DEUT_ASSIGN_OR_RETURN(const DescriptorBudget descriptors,
                         PlanDescriptors(limit, options.descriptors, static_cast<uint64_t>(options.max_connections),

@@ -17,6 +17,7 @@ Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options)
 Result<std::unique_ptr<Embedded>> Embedded::Open(const EmbeddedOptions& options, Runtime& runtime, Storage& storage) {
   if (options.data_dir.empty())
     return DEUT_ERROR(kInvalidArgument, "an embedded store needs a data directory (--data_dir)");
+  DEUT_RETURN_IF_ERROR(ProcessBudget::Check(options.memory_bytes));
   std::unique_ptr<Embedded> embedded(new Embedded(runtime));
   embedded->memory_ = ProcessBudget::Open(runtime, options.memory_bytes);
   dc::DataComponentOptions dc_options = options.dc;

@@ -36,7 +36,8 @@ struct EmbeddedOptions {
   ClientOptions client = {};
   // The memory budget of the process, which both components share by need (common/sync/process_budget.h); 0: none.
   // Without a value it is half of the memory that the process may use. Memory of the program that embeds the store counts,
-  // too. With several stores in a process, each has a budget of its own, so the program divides its memory among them.
+  // too. So does that of other stores in the process: each has a budget of its own, and each is given the amount that
+  // the process may take as a whole. A store that was first may leave another a sixteenth of it.
   std::optional<uint64_t> memory_bytes;
   // Open sets the budget, and the directories of `tc` and `dc` from data_dir.
   tc::TransactionComponentOptions tc = {};

@@ -116,6 +116,15 @@ class MemoryBudgetTest : public ::testing::Test {
   std::atomic<bool> failed_{false};
 };
 
+TEST_F(MemoryBudgetTest, ABudgetOfAFewBytesIsRefused) {
+  EmbeddedOptions options;
+  options.data_dir = dir_.path();
+  options.memory_bytes = 8;
+  const Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options);
+  EXPECT_EQ(opened.status(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(opened.status().message().find("--memory"), std::string_view::npos) << opened.status().ToString();
+}
+
 TEST_F(MemoryBudgetTest, AnEmptyStoreTakesLittle) {
   const uint64_t before = ResidentBytes();
   Open(std::nullopt);
