@@ -2,9 +2,14 @@
 // meets.
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "common/base/status.h"
+#include "common/runtime/runtime.h"
+#include "common/sync/process_budget.h"
 #include "gtest/gtest.h"
 #include "tc/record_manager/engine_fixture.h"
+#include "tc/record_manager/pinned.h"
 
 namespace deut::tc {
 namespace {
@@ -53,6 +58,26 @@ TEST(WriteLimitTest, ATransactionMayHoldMoreThanTheVersionBudget) {
   for (char key = 'a'; key <= 'z'; ++key) EXPECT_EQ(t.Put(std::string(1, key), kValue), "ok");
   EXPECT_GT(f.engine->counters.pinned_bytes.load(), 2000u);
   EXPECT_EQ(t.Commit(), "ok");
+}
+
+// An operator of a store with a small --memory has not set the flags of its parts.
+TEST(WriteLimitTest, RefusalsNameTheFlagThatHelps) {
+  EngineFixture f;
+  const auto says = [](const Status& status, std::string_view text) {
+    return status.message().find(text) != std::string_view::npos;
+  };
+  EXPECT_TRUE(says(OverTransactionLimit(*f.engine, 100, 100), "--memory"));
+  EXPECT_TRUE(says(OverTransactionLimit(*f.engine, 100, 100), "--max_transaction_bytes"));
+  EXPECT_TRUE(says(NoSpaceAtDc(), "--dc_memory"));
+  EXPECT_FALSE(says(OverBudget(*f.engine), "--memory"));
+  const ProcessBudget budget(RealRuntime(), uint64_t{64} << 20, {.resident_bytes = [] { return 0; }});
+  f.engine->version_limit = &budget;
+  for (const Status& status : {OverBudget(*f.engine), AbortedOverBudget(*f.engine, Timestamp{1})}) {
+    EXPECT_TRUE(says(status, "--memory")) << status.ToString();
+    EXPECT_TRUE(says(status, "--version_budget")) << status.ToString();
+    EXPECT_TRUE(says(status, "16777216")) << status.ToString();
+  }
+  f.engine->version_limit = nullptr;
 }
 
 }  // namespace
