@@ -33,7 +33,7 @@ HotPageReader::Outcome HotPageReader::Fetch(std::span<const HotPage> window) {
     if (Install(&load)) ++outcome_.pages;
   }
   loads_.clear();
-  for (size_t i = 0; i < reads_; ++i) pool_[i]->run.Reset();
+  reads_.clear();
   return outcome_;
 }
 
@@ -52,20 +52,19 @@ void HotPageReader::FindImages(std::span<const HotPage> window) {
 void HotPageReader::PlanReads() {
   std::vector<PageAddress> parts;
   for (const PageLoad& load : loads_) parts.insert(parts.end(), load.parts.all().begin(), load.parts.all().end());
-  const std::vector<RunOfParts> runs = PlanRuns(&parts);
-  reads_ = runs.size();
-  while (pool_.size() < reads_) pool_.push_back(std::make_unique<Read>());
-  for (size_t i = 0; i < reads_; ++i) {
-    pool_[i]->of = runs[i];
-    pool_[i]->status = DEUT_ERROR(kCancelled, "the run was not read");
+  for (const RunOfParts& run : PlanRuns(&parts)) {
+    auto read = std::make_unique<Read>();
+    read->of = run;
+    read->status = DEUT_ERROR(kCancelled, "the run was not read");
+    reads_.push_back(std::move(read));
   }
 }
 
 void HotPageReader::ReadAll() {
   size_t begun = 0;
   for (;;) {
-    while (begun < reads_ && queue_->in_flight() < kRunsInFlight && !stops() && !outcome_.shortage) {
-      Begin(pool_[begun++].get());
+    while (begun < reads_.size() && queue_->in_flight() < kRunsInFlight && !stops() && !outcome_.shortage) {
+      Begin(reads_[begun++].get());
     }
     if (queue_->in_flight() == 0) return;
     completed_.clear();
@@ -94,10 +93,9 @@ void HotPageReader::End(Read* read, Status status) {
 
 // Each part of the window lies in exactly one run, and runs are in the order of their places.
 Result<PartView> HotPageReader::PartOf(PageAddress address, PageId page) const {
-  const auto end = pool_.begin() + static_cast<std::ptrdiff_t>(reads_);
-  const auto behind = std::upper_bound(pool_.begin(), end, address,
+  const auto behind = std::upper_bound(reads_.begin(), reads_.end(), address,
                                        [](PageAddress part, const auto& read) { return part < read->of.first; });
-  DEUT_CHECK(behind != pool_.begin());
+  DEUT_CHECK(behind != reads_.begin());
   const Read& read = **std::prev(behind);
   DEUT_RETURN_IF_ERROR(read.status);
   return read.run.Part(address, page);

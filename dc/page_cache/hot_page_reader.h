@@ -79,11 +79,11 @@ class HotPageReader {
   SegmentStore& store_;
   TreeSource& source_;
   const std::atomic<bool>& stop_;
-  // The next four belong to the present window.
+  // The next four belong to the present window. No buffer is kept for the next one: if each kept the longest run that it
+  // has ever read, all together would grow far beyond a window.
   Outcome outcome_;
   std::vector<PageLoad> loads_;
-  size_t reads_ = 0;                         // of `pool_`, in the order of their places
-  std::vector<std::unique_ptr<Read>> pool_;  // kept for the next windows
+  std::vector<std::unique_ptr<Read>> reads_;  // in the order of their places
   std::vector<IoRequest*> completed_;
   const std::unique_ptr<IoQueue> queue_;  // the last member: its end waits for the runs in flight
 };
