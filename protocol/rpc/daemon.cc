@@ -71,6 +71,10 @@ ConnectionLimits ConnectionsOf(const DaemonOptions& options, const DescriptorBud
           .max_connections_per_peer = per_peer != 0 ? per_peer : std::max<uint64_t>(descriptors.connections / 2, 1)};
 }
 
+uint64_t MemoryForPeers(const DaemonOptions& options) {
+  return MemoryBesideBudget(ReadMemoryLimit().bytes, options.memory_bytes);
+}
+
 Status Start(const std::string& name, DaemonOptions& options, const std::function<Status(DaemonContext&)>& body,
              DaemonExit* exit) {
   Runtime& runtime = RealRuntime();
@@ -78,7 +82,7 @@ Status Start(const std::string& name, DaemonOptions& options, const std::functio
   DEUT_ASSIGN_OR_RETURN(const uint64_t limit, RaiseDescriptorLimit());
   DEUT_ASSIGN_OR_RETURN(const DescriptorBudget descriptors,
                         PlanDescriptors(limit, options.descriptors, static_cast<uint64_t>(options.max_connections),
-                                        DefaultMaxConnections(ReadMemoryLimit().bytes, options.tls.any())));
+                                        DefaultMaxConnections(MemoryForPeers(options), options.tls.any())));
   DEUT_ASSIGN_OR_RETURN(const ThreadBudget threads, PlanThreads(ReadThreadLimit(), options.max_threads, kMinThreads));
   if (threads.requests < options.max_threads) {
     LogWarning(name, " has ", threads.requests, " threads for requests instead of --max_threads=", options.max_threads,
@@ -162,7 +166,7 @@ DaemonContext::DaemonContext(std::string name, const DaemonOptions& options, con
                                                            .access = access(),
                                                            .insecure = options.insecure,
                                                            .max_threads = options.max_threads,
-                                                           .memory_bytes = PeerMemoryBytes(ReadMemoryLimit().bytes),
+                                                           .memory_bytes = PeerMemoryBytes(MemoryForPeers(options)),
                                                            .connections = ConnectionsOf(options, descriptors),
                                                            .handshake_timeout = options.handshake_timeout})),
       mutex_(runtime) {}

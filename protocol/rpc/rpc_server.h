@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "protocol/connections/connection_acceptor.h"
 #include "protocol/connections/endpoint.h"
 #include "protocol/connections/tls_keys.h"
+#include "protocol/limits.h"
 #include "protocol/rpc/health_service.h"
 #include "protocol/rpc/rpc_executor.h"
 #include "protocol/rpc/unknown_calls.h"
@@ -34,6 +36,14 @@ namespace deut {
 // The names in the certificate with which a peer has authenticated itself: its URIs and DNS names. If it has no
 // alternative name of any kind: its common name. Empty without TLS.
 std::vector<std::string> PeerNames(const grpc::AuthContext& context);
+
+// Returns the memory by which a process bounds connections and messages of its peers: `limit`, which the process may use,
+// or twice its budget if that is less. (A budget that nobody has set is half of the limit.) Some of the largest messages
+// fit in any case. `budget`: that of --memory; without a value, or 0: it does not count.
+constexpr uint64_t MemoryBesideBudget(uint64_t limit, std::optional<uint64_t> budget) {
+  if (budget.value_or(0) == 0) return limit;
+  return std::min<uint64_t>(limit, std::max<uint64_t>(2 * std::min(*budget, UINT64_MAX / 2), 32 * kMaxMessageBytes));
+}
 
 // Returns the most memory for messages and connections of peers in a process that may use `limit` bytes: 256 MiB, or an
 // eighth of them. gRPC notices late that it has passed its bound, and the allocator keeps freed pages for a while, so the

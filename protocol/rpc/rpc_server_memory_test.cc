@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -96,6 +97,16 @@ TEST(RpcServerMemoryTest, PeersMayUseAnEighthOfASmallMachine) {
   EXPECT_EQ(PeerMemoryBytes(UINT64_MAX), 256u << 20);
   EXPECT_EQ(PeerMemoryBytes(uint64_t{2} << 30), 256u << 20);
   EXPECT_EQ(PeerMemoryBytes(uint64_t{1} << 30), 128u << 20);
+}
+
+TEST(RpcServerMemoryTest, ASmallBudgetBoundsPeersAsASmallMachineDoes) {
+  constexpr uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(MemoryBesideBudget(64 << 10, std::nullopt), 64u << 10);
+  EXPECT_EQ(MemoryBesideBudget(UINT64_MAX, 0), UINT64_MAX);
+  EXPECT_EQ(MemoryBesideBudget(UINT64_MAX, UINT64_MAX), UINT64_MAX - 1);
+  EXPECT_EQ(MemoryBesideBudget(100'000 * kMiB, 256 * kMiB), 512 * kMiB);
+  EXPECT_EQ(MemoryBesideBudget(300 * kMiB, 256 * kMiB), 300 * kMiB);
+  EXPECT_EQ(PeerMemoryBytes(MemoryBesideBudget(UINT64_MAX, 32 * kMiB)), 16 * kMiB) << "four of the largest messages";
 }
 
 TEST(RpcServerMemoryTest, IdleConnectionsFitAnEighthOfTheMemory) {
