@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kLeastElasticDivisor = 16;
 constexpr uint64_t kLeastVersionsDivisor = 16;
 constexpr uint64_t kMaxVersionsDivisor = 4;
-// Pages yield by this part of the elastic bytes more than cached records take.
+// Cached records may take this part of the elastic bytes more until the next measurement.
 constexpr uint64_t kCacheStepDivisor = 32;
 // Pages that fill their limit take less than it: by the room that their slabs may have besides, but never less than
 // kLeastFullBytes (dc/page_cache/memory_budget.h). So both marks at which pages fit, or do not, are lower by that room.
@@ -52,16 +52,16 @@ MemorySplit SplitMemory(uint64_t budget, const MemoryUse& use, bool pages_fit) {
     split.cached_records = elastic / 15 * 14;
     return split;
   }
-  // The yield to records that are cached is the pages' loss only once they are there.
-  const auto pages_beside = [&](uint64_t cache_limit) {
-    return Less(elastic, std::max(cached, std::min(cache_limit, cached + elastic / kCacheStepDivisor)));
-  };
+  // A limit of cached records holds until the next measurement. Pages yield by that much now, so that the two never take
+  // more than the elastic bytes; and no further, so that nothing is evicted for records that nobody reads.
   const uint64_t share = elastic / 4;
+  const uint64_t next_cached = std::min(share, cached + elastic / kCacheStepDivisor);
+  const auto pages_beside = [&](uint64_t cache_limit) { return Less(elastic, std::max(cached, cache_limit)); };
+  const uint64_t most = pages_beside(pages_fit ? 0 : next_cached);
   split.pages_fit = pages_fit;
-  const uint64_t most = pages_beside(pages_fit ? 0 : share);
   if (pages < std::max(Less(elastic / 2, kRoomOfSlabs), kLeastFittingBytes)) split.pages_fit = true;
   if (pages >= std::max(Less(most / 4 * 3, kRoomOfSlabs), kLeastFullBytes)) split.pages_fit = false;
-  split.cached_records = split.pages_fit ? 0 : share;
+  split.cached_records = split.pages_fit ? 0 : next_cached;
   split.pages = pages_beside(split.cached_records);
   return split;
 }

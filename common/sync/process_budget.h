@@ -10,16 +10,17 @@
 //     record table        16 bytes for 256 bytes of the versions' cap, where it is used    --record_buckets_log2
 //   one large transaction B/4, at most 2 GiB; it is measured like a fixed part             --max_transaction_bytes
 //   versions              between B/16 and their cap B/4, as far as memory is free         --version_budget
-//   cached records        with pages: nothing while all pages fit, else a quarter of E;    --read_cache
-//                         without pages: 14/15 of E
+//   cached records        with pages: nothing while all pages fit, else up to a quarter    --read_cache
+//                         of E, in steps of E/32; without pages: 14/15 of E
 //   pages                 the rest of E                                                    --dc_memory
 // E, the elastic bytes, is B without the fixed parts and without the versions: those that are there, or B/16 if that is
 // more. So versions take their memory from the pages, and return it to them. Their least is kept free, because they may
 // take it at any moment. A part that a flag sets alone keeps that limit; the others share the rest.
 //
 // Pages fit if they take less than half of E, and do not fit if they take three quarters of their limit, both without
-// the room that slabs may have (32 MiB). Between these marks the last decision stands. Cached records come before pages when data is larger than memory, because a page of a
-// single hot record holds many cold ones. Pages yield to them step by step, as records are cached.
+// the room that slabs may have (32 MiB). Between these marks the last decision stands. Cached records come before pages
+// when data is larger than memory, because a page of a single hot record holds many cold ones. Pages yield to them step
+// by step, as records are cached.
 //
 // Measuring. A thread of this object compares resident memory with the budget every kInterval, and sets the limits.
 // Three margins keep the bound between two measurements:

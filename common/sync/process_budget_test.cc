@@ -91,9 +91,9 @@ TEST_F(PagesAndVersionsTest, RecordsAreCachedOnlyWhenPagesDoNotFit) {
   EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 0u);
   EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
   pages_ = 613;  // three quarters of 860, without 32 of room
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 215u);
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 26u);
   pages_ = 500;
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 215u) << "between the marks the decision stands";
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 26u) << "between the marks the decision stands";
   pages_ = 397;
   EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 0u);
 }
@@ -101,10 +101,13 @@ TEST_F(PagesAndVersionsTest, RecordsAreCachedOnlyWhenPagesDoNotFit) {
 TEST_F(PagesAndVersionsTest, PagesYieldToCachedRecordsStepByStep) {
   pages_ = 700;
   EXPECT_EQ(Limit(MemoryPart::kPages), 833u);
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 26u) << "860 together";
   cached_ = 100;
   EXPECT_EQ(Limit(MemoryPart::kPages), 733u);
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 126u);
   cached_ = 215;
   EXPECT_EQ(Limit(MemoryPart::kPages), 645u);
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 215u) << "a quarter";
 }
 
 TEST_F(PagesAndVersionsTest, FixedPartsBeyondTheBudgetLeaveTheFloors) {
