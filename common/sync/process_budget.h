@@ -27,8 +27,8 @@
 //   - The component of pages begins to evict before its limit (dc/page_cache/memory_budget.h).
 //   - Versions may take half of the memory that is free when it is measured, or B/16, which is kept free for them.
 //   - When the process exceeds the budget, the allocator's free memory is returned first.
-// So with a small budget the parts can take B until the next measurement. The twentieth is for what nothing limits: what
-// the allocator keeps, and the memory that is still in use while the evictor works.
+// So with a small budget the parts can take B until the next measurement. The twentieth is for what nothing limits:
+// free memory that the allocator keeps, and memory that is still in use while the evictor works.
 // Limits of the bound. Fixed parts that exceed the budget by themselves are not bounded: pages and cached records then
 // have what their floors allow. A budget compares itself with the memory of the whole process. So each of several
 // budgets in one process is the amount that the process may take: for each of them, the others' parts are fixed parts.
@@ -94,8 +94,8 @@ class ProcessBudget {
 
   // INVALID_ARGUMENT: the operator's budget is neither 0 nor at least kMinBytes.
   static Status Check(std::optional<uint64_t> wanted);
-  // `wanted`: the budget that the operator gave; 0: there is none. Without it, it is half of the memory that the process
-  // may use (memory_limit.h). Null: there is no budget.
+  // `wanted`: the budget that the operator gave; 0: there is none. Without it, it is half of the memory that the
+  // process may use (memory_limit.h). Null: there is no budget.
   static std::unique_ptr<ProcessBudget> Open(Runtime& runtime, std::optional<uint64_t> wanted);
 
   ProcessBudget(Runtime& runtime, uint64_t bytes, Process process, std::string origin = {});

@@ -79,8 +79,8 @@ class HotPageReader {
   SegmentStore& store_;
   TreeSource& source_;
   const std::atomic<bool>& stop_;
-  // The next four belong to the present window. No buffer is kept for the next one: if each kept the longest run that it
-  // has ever read, all together would grow far beyond a window.
+  // The next four belong to the present window. No buffer is kept for the next one: if each kept the longest run that
+  // it has ever read, all together would grow far beyond a window.
   Outcome outcome_;
   std::vector<PageLoad> loads_;
   std::vector<std::unique_ptr<Read>> reads_;  // in the order of their places

@@ -91,6 +91,8 @@ class PageEvictor {
 
   // The bytes that count against the budget.
   uint64_t used_bytes() const { return budget_.used(); }
+  // Their limit at this moment; 0: there is none.
+  uint64_t limit_bytes() const { return budget_.limit(); }
 
   uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }
   // Pages that got new memory, so that their slabs could be emptied.

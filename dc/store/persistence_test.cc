@@ -15,6 +15,7 @@
 #include "common/sync/event.h"
 #include "common/sync/process_budget.h"
 #include "common/testing/test_points.h"
+#include "dc/page_cache/memory_budget.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
@@ -70,6 +71,7 @@ TEST(PersistenceTest, PagesTakePartInTheMemoryBudgetOfTheProcess) {
     const uint64_t reported = budget.limit(MemoryPart::kPages) - 524 * kMiB;
     EXPECT_GT(reported, 100u << 10);
     EXPECT_LE(reported, 500 * kMiB);
+    EXPECT_EQ(world.Counter("memory_limit_bytes"), MemoryBudget::LimitWithin(budget.limit(MemoryPart::kPages)));
   }
   budget.Measure();
   EXPECT_EQ(budget.limit(MemoryPart::kPages), 524 * kMiB) << "the store has ended";

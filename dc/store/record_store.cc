@@ -172,6 +172,7 @@ void RecordStore::AppendCounters(std::vector<CounterValue>* counters) {
   add("dropped_pages_freed", trees_.reaper().pages_freed());
   add("records", sum.trees.records);
   add("memory_bytes", memory_bytes());
+  add("memory_limit_bytes", evictor_->limit_bytes());
   add("memory_pending_bytes", trees_.domain().pending_bytes());
   const PageMemory::Figures memory = PageMemory::figures();
   add("pages_slab_bytes", memory.slab_bytes);
