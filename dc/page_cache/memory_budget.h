@@ -49,11 +49,13 @@ class MemoryBudget {
                std::function<uint64_t(uint64_t)> room = nullptr)
       : accounted_(std::move(accounted)), room_(std::move(room)), limit_(0), moving_limit_(std::move(limit)) {}
 
-  // The limit with which accounted bytes and room together take at most `bytes`, and at most a twentieth more where
-  // the tolerated room is more than its least. (Small figures: unless kLeastLimit and the least room exceed that.)
-  // A small budget has no twentieth to give away: what other parts take between two measurements is of the same size.
+  // The limit with which accounted bytes, room, and a sixteenth of pages that are being moved (page_evictor.h) take at
+  // most `bytes` together. Where the tolerated room is more than its least, accounted bytes and room take at most a
+  // twentieth more. (Small figures: unless kLeastLimit and the least room exceed that.) A small budget has no twentieth
+  // to give away: what other parts take between two measurements is of the same size.
   static uint64_t LimitWithin(uint64_t bytes) {
-    return std::max(std::min(bytes / 15 * 14, bytes - std::min(bytes, kLeastToleratedRoom)), kLeastLimit);
+    const uint64_t beside_room = bytes - std::min(bytes, kLeastToleratedRoom);
+    return std::max(std::min(bytes / 15 * 14, beside_room / 17 * 16), kLeastLimit);
   }
 
   bool unlimited() const { return limit_ == 0 && moving_limit_ == nullptr; }
