@@ -6,6 +6,7 @@
 #ifndef TC_RECORD_MANAGER_PINNED_H_
 #define TC_RECORD_MANAGER_PINNED_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -18,6 +19,12 @@ namespace deut::tc {
 inline uint64_t PinnedBytes(const Engine& engine) {
   return engine.counters.pinned_bytes.load(std::memory_order_relaxed) + engine.collector.folded_bytes() +
          engine.catalogue.copied_postings() * sizeof(Posting);
+}
+
+// Those of them that the version budget bounds: without what large transactions have charged apart from it.
+inline uint64_t OrdinaryPinnedBytes(const Engine& engine) {
+  const uint64_t pinned = PinnedBytes(engine);
+  return pinned - std::min(pinned, engine.bulk->held());
 }
 
 // Bytes beyond half of the budget. If there are any, values leave memory (tc/mvcc/value_evictor.h), before any writer is

@@ -231,8 +231,10 @@ struct TransactionComponent::Parts {
   // Takes part in the process's budget. REQUIRES: the collector runs.
   void JoinProcessBudget() {
     if (options.process_budget == nullptr) return;
+    // A large transaction is a fixed part. If its bytes were versions, the limit of versions would be so much higher, and
+    // others could pin that beside it (MayPin), whether memory is free or not.
     versions_registration.emplace(*options.process_budget, MemoryPart::kVersions,
-                                  ProcessBudget::Reporter{.bytes = [this] { return PinnedBytes(engine); }});
+                                  ProcessBudget::Reporter{.bytes = [this] { return OrdinaryPinnedBytes(engine); }});
     ProcessBudget::Reporter cache{.bytes = [this] { return store.read_cache.bytes(); }};
     if (!options.read_cache.bytes.has_value()) {
       cache.on_limit = [this](uint64_t limit) {

@@ -107,6 +107,35 @@ TEST_F(TransactionComponentStartTest, PartsFollowTheMemoryBudgetOfTheProcess) {
   tc_.reset();
 }
 
+// Its bytes are charged apart from the version budget, so they must not raise it for others.
+TEST_F(TransactionComponentStartTest, ALargeTransactionDoesNotRaiseTheVersionBudgetWithoutFreeMemory) {
+  constexpr uint64_t kMiB = 1 << 20;
+  ProcessBudget budget(runtime_, 64 * kMiB, {.resident_bytes = [] { return 100 * kMiB; }});
+  session_.reset();
+  tc_.reset();
+  TransactionComponentOptions options = Options();
+  options.process_budget = &budget;
+  Result<std::unique_ptr<TransactionComponent>> opened = TransactionComponent::Open(options, runtime_, *storage_, dc_);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  tc_ = *std::move(opened);
+  ASSERT_OK(tc_->WaitServing(Soon()));
+  session_ = *tc_->NewSession(Soon());
+  ASSERT_TRUE(session_->Begin({}, Soon()).ok());
+  const std::string value(64 << 10, 'v');
+  for (int i = 0; i < 128; ++i) {
+    const std::string key = absl::StrCat("k", i);
+    const Operation put = Put(table_, key, value);
+    std::vector<OperationResult> results;
+    ASSERT_OK(session_->Execute({&put, 1}, &results, Soon()));
+    ASSERT_OK(results[0].status);
+  }
+  ASSERT_GT(StatusValue("versions.bytes"), 8 * kMiB);
+  budget.Measure();
+  EXPECT_EQ(StatusValue("versions.budget_bytes"), 4 * kMiB) << "a sixteenth";
+  session_.reset();
+  tc_.reset();
+}
+
 TEST_F(TransactionComponentStartTest, ACleanStopIsNoRefusal) {
   ASSERT_OK(PutOne("a", "1"));
   session_.reset();
