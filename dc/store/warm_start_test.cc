@@ -138,6 +138,34 @@ TEST_F(WarmStartTest, ALossOfPowerAnywhereInACheckpointAndItsList) {
   EXPECT_LT(completed, 120u);
 }
 
+TEST_F(WarmStartTest, AListThatCannotBeWrittenFailsNoCheckpoint) {
+  std::atomic<int> failures{0};
+  RecordStoreOptions options = Options();
+  options.on_failure = [&failures](const Status&) { ++failures; };
+  World world(options, &disk_);
+  Fill(&world, 500);
+  const Result<HotPageList> before = ReadHotPages(world.storage(), "/pages");
+  ASSERT_TRUE(before.ok()) << before.status().ToString();
+  Random random(4);
+  for (const auto action : {DiskFault::Action::kNoSpace, DiskFault::Action::kIoError}) {
+    for (const uint32_t kinds : {kDiskName, kDiskAllocate, kDiskWrite, kDiskSync}) {
+      Change(&world, &random, 500, 50);
+      const int fault = disk_.AddFault({.action = action, .kinds = kinds, .path_contains = "hot_pages"});
+      EXPECT_TRUE(world.Checkpoint().ok()) << kinds;
+      EXPECT_GE(disk_.hits(fault), 1u) << kinds;
+      disk_.RemoveFault(fault);
+      const Result<HotPageList> after = ReadHotPages(world.storage(), "/pages");
+      ASSERT_TRUE(after.ok()) << after.status().ToString();
+      EXPECT_EQ(*after, *before) << kinds;
+    }
+  }
+  EXPECT_EQ(failures.load(), 0);
+  ASSERT_TRUE(world.TryRestart().ok());
+  WaitForFetch(world.store());
+  EXPECT_GT(world.Counter("hot_pages_fetched"), 10u);
+  world.ExpectRight();
+}
+
 TEST_F(WarmStartTest, RecordsInMemoryAreReadAndUpdatedWhileTheDiskHangs) {
   World world(Options(), &disk_);
   ASSERT_TRUE(world.TryRestart().ok());
