@@ -113,7 +113,8 @@ class CheckpointVisitor {
   // Called once for each page that has an image. In ascending order, if the checkpoint has no ancestors and one thread
   // reads it; else in any order, by several threads at once if there are several.
   virtual Status OnPage(PageId page, std::span<const PageAddress> newest_first) = 0;
-  // The page's image, or its lack of one, is not that of the checkpoint before. Called like OnPage.
+  // The page's image, or its lack of one, is not that of the checkpoint before. Called like OnPage, with an id below
+  // next_page.
   virtual void OnRecentChange(PageId /*page*/) {}
   // The checkpoint's own file, as later ones name it. Called last.
   virtual void OnFile(const CheckpointAncestor& /*file*/) {}

@@ -277,6 +277,28 @@ TEST_F(CheckpointFileTest, SealedNonsenseIsRefused) {
   EXPECT_EQ(sealed(60000, 1), ErrorCode::kCorruption);  // not zero behind the records
 }
 
+// A start marks the pages that have changed recently in an array of as many bits as there may be pages.
+TEST_F(CheckpointFileTest, ARecentChangeOfAPageThatCannotExistReachesNoVisitor) {
+  CheckpointContent content = ContentWith(7, 2);
+  content.recent = {PageId(40)};
+  ASSERT_EQ(Write(content).ToString(), "OK");
+  const std::string bytes = Bytes();
+  const auto parts = static_cast<char>(content.pages.at(PageId(40)).size() | kRecentChange);
+  const size_t at = bytes.find(std::string("\x04") + parts + std::string("\x28\0\0\0", 4));
+  ASSERT_NE(at, std::string::npos);
+  for (const uint32_t page : {UINT32_MAX, uint32_t{0x00FFFFFF}, content.head.next_page.value, uint32_t{40}}) {
+    std::string wrong = bytes;
+    StoreU32(wrong.data() + at + 2, page);
+    StoreU32(wrong.data() + 4, Crc32c(wrong.data() + 8, wrong.size() - 8));
+    Replace(wrong);
+    CheckpointKeeper keeper;
+    const auto read = ReadCheckpoint(*storage_, "/dc", CheckpointNumber(7), kDc, &keeper);
+    EXPECT_EQ(read.ok(), page == 40) << read.status().ToString();
+    if (page != 40) EXPECT_EQ(read.status(), ErrorCode::kCorruption);
+    EXPECT_EQ(keeper.content.recent.contains(PageId(page)), page == 40) << page;
+  }
+}
+
 TEST_F(CheckpointFileTest, ImpossibleContentIsNotWritten) {
   const auto wrong = [&](const std::function<void(CheckpointContent&)>& change) {
     CheckpointContent content = ContentWith(7, 5);

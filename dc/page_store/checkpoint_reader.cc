@@ -359,9 +359,11 @@ class CheckpointReading {
     if (visitor_ != nullptr) DEUT_RETURN_IF_ERROR(visitor_->BeforePages());
     const CheckpointLineage& ancestors = newest_.head().ancestors;
     if (!ancestors.empty()) known_.emplace(newest_.head().next_page);
-    DEUT_RETURN_IF_ERROR(newest_.ReadPages(options_, [this](const PageRecord& record) {
-      if (record.recent && visitor_ != nullptr) visitor_->OnRecentChange(record.page);
-      return Take(record);
+    DEUT_RETURN_IF_ERROR(newest_.ReadPages(options_, [this](const PageRecord& record) -> Result<Violation> {
+      DEUT_ASSIGN_OR_RETURN(Violation wrong, Take(record));
+      // The visitor may use the id as an index, so only an id that Take has accepted reaches it.
+      if (!wrong && record.recent && visitor_ != nullptr) visitor_->OnRecentChange(record.page);
+      return wrong;
     }));
     if (!ancestors.empty()) known_->AddRange(newest_.head().pages);
     for (size_t i = ancestors.size(); i > 0; --i) DEUT_RETURN_IF_ERROR(ReadAncestor(ancestors[i - 1]));
