@@ -287,9 +287,13 @@ Status Checkpointer::WriteFile(const Capture& capture) {
   for (const SegmentExtent& segment : segments) DEUT_RETURN_IF_ERROR(writer->AddSegment(segment));
   DEUT_RETURN_IF_ERROR(lineages_.AddPages(writer.get()));
   CheckpointAncestor file;
-  DEUT_RETURN_IF_ERROR(set_->Complete(std::move(writer), &file));
-  lineages_.Completed(file);
-  return Status::Ok();
+  const Status completed = set_->Complete(std::move(writer), &file);
+  // An error may come after the file was completed, from the removal of files that were passed over. The next
+  // checkpoint then takes this one for the previous one, and removes the files of its lineage's other checkpoint. So the
+  // lineages have to know the file, or a later checkpoint would name files that are gone.
+  const bool has_file = file.number == head.number && DEUT_STEP("checkpoint.count_completed");
+  if (completed.ok() || has_file) lineages_.Completed(file);
+  return completed;
 }
 
 }  // namespace deut::dc

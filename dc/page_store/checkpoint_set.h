@@ -52,9 +52,11 @@ class CheckpointSet {
   CheckpointNumber oldest_kept() const { return previous_.value != 0 ? previous_ : newest_; }
 
   // Finishes `writer` (whose head has the number next()), and then removes all files but this one, the previously
-  // newest one, and the ancestors of both. OK: the checkpoint is completed. Old files that could not be removed are removed the next time.
-  // IO_ERROR: the names of files that were passed over cannot be removed durably, so nothing else may be removed.
-  // `file`, unless it is null: the file as later ones name it.
+  // newest one, and the ancestors of both. OK: the checkpoint is completed. Old files that could not be removed are
+  // removed the next time.
+  // `file`, unless it is null: the file as later ones name it. It is set once the checkpoint is completed, even if the
+  // names of files that were passed over cannot be removed durably then. In that case the result is an error, and
+  // nothing else may be removed: IO_ERROR, or RESOURCE_EXHAUSTED (the next checkpoint tries again).
   Status Complete(std::unique_ptr<CheckpointWriter> writer, CheckpointAncestor* file = nullptr);
 
  private:
