@@ -14,6 +14,8 @@
 #include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/coding/crc32c.h"
+#include "common/coding/fixed.h"
 #include "common/io/disk_fault.h"
 #include "common/io/storage.h"
 #include "common/runtime/random.h"
@@ -24,6 +26,7 @@
 #include "dc/checkpoint/checkpoint_world_fixture.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/checkpoint_fixture.h"
+#include "dc/page_store/checkpoint_format.h"
 #include "dc/page_store/checkpoint_set.h"
 #include "dc/page_store/page_address.h"
 #include "gtest/gtest.h"
@@ -412,6 +415,78 @@ TEST_F(LineagesInAStoreTest, ACompletedFileCountsAlthoughAPassedOverOneCannotBeR
     if (HasFailure()) return;
   }
   Restart(Newest());
+}
+
+// The damage is not in the last block of a file, so a start that opens the other lineage does not see it.
+TEST_F(LineagesInAStoreTest, AfterDamageWasFoundTwoCompleteFilesReplaceAllOthers) {
+  for (int round = 0; round < 6; ++round) Round(&world_, round);
+  const uint64_t damaged = Newest();
+  ASSERT_TRUE(world_.disk().FlipBit(world_.Path(CheckpointName(CheckpointNumber(damaged))), 100, 1).ok());
+  world_.incarnation().checkpointer->ReplaceFiles();
+  for (int round = 6; round < 8; ++round) {
+    Round(&world_, round);
+    EXPECT_TRUE(Content(Newest()).head.ancestors.empty()) << round;
+    ExpectSameImages();
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(world_.Checkpoints(), (std::vector<uint64_t>{damaged + 2, damaged + 1}));
+  // Both can be opened, and both lineages go on.
+  Round(&world_, 8);
+  EXPECT_FALSE(Content(Newest()).head.ancestors.empty());
+  ASSERT_TRUE(world_.disk().FlipBit(world_.Path(CheckpointName(CheckpointNumber(damaged + 3))), 100, 1).ok());
+  Restart(damaged + 2);
+}
+
+TEST_F(LineagesInAStoreTest, DamageThatIsFoundWhileACheckpointIsTakenMakesTheNextTwoComplete) {
+  for (int round = 0; round < 4; ++round) Round(&world_, round);
+  bool done = false;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point == "checkpoint.captured" && !std::exchange(done, true)) world_.incarnation().checkpointer->ReplaceFiles();
+  });
+  Round(&world_, 4);
+  testing::SetPointHandler({});
+  EXPECT_TRUE(done);
+  EXPECT_FALSE(Content(Newest()).head.ancestors.empty());
+  for (int round = 5; round < 8; ++round) {
+    Round(&world_, round);
+    EXPECT_EQ(Content(Newest()).head.ancestors.empty(), round < 7) << round;
+  }
+}
+
+// Such a file has no ancestors. It becomes the ancestor of files of this version.
+TEST(LineagesOfOldFilesTest, AFileOfFormatVersion3IsContinued) {
+  CheckpointWorld world(1, kSmallRanges);
+  world.Create(kTable);
+  world.Fill(0, 3000);
+  ASSERT_TRUE(world.Take().ok());
+  world.End();
+  // The first checkpoint of a store has only records that version 3 has, too.
+  const std::string name = CheckpointName(CheckpointNumber(1));
+  std::string bytes = world.ReadFiles().at(name);
+  uint32_t predecessor = 0;
+  for (size_t at = 0; at < bytes.size(); at += kCheckpointBlockBytes) {
+    StoreU16(bytes.data() + at + 8, 3);
+    StoreU32(bytes.data() + at + 40, predecessor);
+    predecessor = Crc32c(bytes.data() + at + 8, kCheckpointBlockBytes - 8);
+    StoreU32(bytes.data() + at + 4, predecessor);
+  }
+  world.Write(name, bytes);
+  for (uint64_t number = 2; number <= 6; ++number) {
+    const Status begun = world.Begin();
+    ASSERT_TRUE(begun.ok()) << begun.ToString();
+    world.ExpectRight();
+    world.Put(number * 400, Concat("value ", number));
+    ASSERT_TRUE(world.Take().ok());
+    CheckpointKeeper keeper;
+    const auto read =
+        ReadCheckpoint(world.storage(), world.directory(), CheckpointNumber(number), CheckpointWorld::kDc, &keeper);
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    EXPECT_TRUE(keeper.content.pages == ImagesOf(*world.incarnation().pages, world.incarnation().domain));
+    const CheckpointLineage& ancestors = keeper.content.head.ancestors;
+    EXPECT_EQ(ancestors.empty(), number == 2);
+    if (number == 3) EXPECT_EQ(ancestors.front().number, CheckpointNumber(1));
+    world.End();
+  }
 }
 
 TEST_F(LineagesInAStoreTest, WithoutAFileOfTheOtherLineageTheNextCheckpointIsComplete) {

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -123,6 +124,9 @@ class CheckpointVisitor {
 struct CheckpointReadOptions {
   Runtime* runtime = nullptr;  // required for more than one thread
   int threads = 1;
+  // Called after each transfer, with the file and the bytes read; on several threads at once if there are several. An
+  // error ends the reading. May be null.
+  std::function<Status(const std::string& path, uint64_t bytes)> on_read = nullptr;
 };
 
 // Reads a checkpoint and its ancestors. A null visitor only verifies them. `dc`: the DC to which they must belong. An

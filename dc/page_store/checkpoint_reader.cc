@@ -45,7 +45,7 @@ class FileReader {
   FileReader(CheckpointBlocks blocks, CheckpointNumber number, DcId dc, CheckpointVisitor* visitor)
       : blocks_(std::move(blocks)), visitor_(visitor), head_{.number = number, .dc = dc} {}
 
-  Status ReadIndex();
+  Status ReadIndex(const CheckpointReadOptions& options);
   Status ReadPages(const CheckpointReadOptions& options, OnPageRecord on_page);
 
   const CheckpointBlocks& blocks() const { return blocks_; }
@@ -67,6 +67,10 @@ class FileReader {
     uint64_t records = 0;
   };
 
+  // Tells the caller of ReadCheckpoint about a transfer of this number of blocks.
+  Status OnRead(const CheckpointReadOptions& options, uint64_t blocks) const {
+    return options.on_read ? options.on_read(blocks_.path(), blocks * kCheckpointBlockBytes) : Status::Ok();
+  }
   Status Refuse(uint64_t at, std::string_view what) const { return blocks_.Refuse(at, what); }
   Status Refused(uint64_t at, const Violation& wrong) const { return wrong ? Refuse(at, *wrong) : Status::Ok(); }
 
@@ -101,7 +105,7 @@ class FileReader {
   uint64_t footer_at_ = 0;
 };
 
-Status FileReader::ReadIndex() {
+Status FileReader::ReadIndex(const CheckpointReadOptions& options) {
   uint32_t checksum = 0;
   for (uint64_t block = 0; block < blocks_.count() && !pages_begun_; ++block) {
     DEUT_ASSIGN_OR_RETURN(const CheckpointBlocks::Links links,
@@ -110,6 +114,7 @@ Status FileReader::ReadIndex() {
                             pages_block_ = block;
                             return ReadIndexBlock(payload, offset);
                           }));
+    DEUT_RETURN_IF_ERROR(OnRead(options, 1));
     const uint64_t at = block * kCheckpointBlockBytes;
     if (links.before != checksum) return Refuse(at, "the block does not continue the one before");
     before_pages_ = checksum;
@@ -267,12 +272,12 @@ Status FileReader::ReadPages(const CheckpointReadOptions& options, OnPageRecord 
   std::vector<Group> groups((blocks + kGroupBlocks - 1) / kGroupBlocks);
   const auto read = [&](size_t i) {
     const uint64_t first = pages_block_ + i * kGroupBlocks;
+    const uint64_t count = std::min(kGroupBlocks, blocks_.count() - first);
     DEUT_ASSIGN_OR_RETURN(groups[i].links,
-                          blocks_.Read(first, std::min(kGroupBlocks, blocks_.count() - first),
-                                       [&](std::string_view payload, uint64_t offset, uint16_t version) {
-                                         return ReadPageBlock(payload, offset, version, on_page, &groups[i]);
-                                       }));
-    return Status::Ok();
+                          blocks_.Read(first, count, [&](std::string_view payload, uint64_t offset, uint16_t version) {
+                            return ReadPageBlock(payload, offset, version, on_page, &groups[i]);
+                          }));
+    return OnRead(options, count);
   };
   if (options.threads > 1 && options.runtime != nullptr) {
     DEUT_RETURN_IF_ERROR(ForEachInParallel(*options.runtime, options.threads, groups.size(), read));
@@ -355,7 +360,7 @@ class CheckpointReading {
       : storage_(storage), directory_(directory), visitor_(visitor), options_(options), newest_(*newest) {}
 
   Result<CheckpointCounts> Read() {
-    DEUT_RETURN_IF_ERROR(newest_.ReadIndex());
+    DEUT_RETURN_IF_ERROR(newest_.ReadIndex(options_));
     if (visitor_ != nullptr) DEUT_RETURN_IF_ERROR(visitor_->BeforePages());
     const CheckpointLineage& ancestors = newest_.head().ancestors;
     if (!ancestors.empty()) known_.emplace(newest_.head().next_page);
@@ -385,12 +390,8 @@ class CheckpointReading {
     DEUT_RETURN_IF_ERROR(blocks.status());
     DEUT_RETURN_IF_ERROR(blocks->ExpectBlocks(ancestor.blocks));
     FileReader file(std::move(*blocks), ancestor.number, head.dc, /*visitor=*/nullptr);
-    DEUT_RETURN_IF_ERROR(file.ReadIndex());
-    DEUT_RETURN_IF_ERROR(file.ReadPages(options_, [&](const PageRecord& record) {
-      // A file without ancestors has an image of every root of its own.
-      if (record.count > 0) file.rules().NotePage(record.page);
-      return Take(record);
-    }));
+    DEUT_RETURN_IF_ERROR(file.ReadIndex(options_));
+    DEUT_RETURN_IF_ERROR(file.ReadPages(options_, [this](const PageRecord& record) { return Take(record); }));
     DEUT_RETURN_IF_ERROR(file.blocks().ExpectChecksum(file.AsAncestor().checksum, ancestor.checksum));
     if (file.AsAncestor() != ancestor) {
       return file.blocks().Refuse(0, Concat("checkpoint ", head.number.value, " names another range of pages in it"));
@@ -435,7 +436,7 @@ Result<CheckpointCounts> ReadCheckpoint(Storage& storage, std::string_view direc
 Result<CheckpointCounts> VerifyCheckpointFile(Storage& storage, const std::string& path, const CheckpointHead& head) {
   DEUT_ASSIGN_OR_RETURN(CheckpointBlocks blocks, CheckpointBlocks::Open(storage, path, head.number, head.dc));
   FileReader file(std::move(blocks), head.number, head.dc, /*visitor=*/nullptr);
-  DEUT_RETURN_IF_ERROR(file.ReadIndex());
+  DEUT_RETURN_IF_ERROR(file.ReadIndex({}));
   if (file.head() != head) return file.blocks().Refuse(0, "the head reads back as another one");
   CheckpointRules& rules = file.rules();
   DEUT_RETURN_IF_ERROR(file.ReadPages({}, [&](const PageRecord& record) -> Result<Violation> {

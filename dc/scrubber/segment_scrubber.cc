@@ -22,8 +22,14 @@ Status Ending() { return DEUT_ERROR(kCancelled, "the scrubber is ending"); }
 }  // namespace
 
 SegmentScrubber::SegmentScrubber(Runtime& runtime, const MappingTable& pages, ReclamationDomain& domain,
-                                 SegmentStore& store, const ScrubberOptions& options)
-    : runtime_(runtime), pages_(pages), domain_(domain), store_(store), options_(options), mutex_(runtime) {
+                                 SegmentStore& store, const ScrubberOptions& options, ScrubbedCheckpoints checkpoints)
+    : runtime_(runtime),
+      pages_(pages),
+      domain_(domain),
+      store_(store),
+      options_(options),
+      checkpoints_(std::move(checkpoints)),
+      mutex_(runtime) {
   if (options.bytes_per_second != 0) thread_ = runtime.StartThread("dc-scrub", [this] { Run(); });
 }
 
@@ -60,6 +66,10 @@ Status SegmentScrubber::Pace(uint64_t bytes) {
 Status SegmentScrubber::Scrub() {
   DEUT_CHECK(!domain_.guard_held());
   const MutexLock lock(mutex_);
+  DEUT_RETURN_IF_ERROR(ScrubCheckpoints(
+      checkpoints_.folder, [this](uint64_t bytes) { return Pace(bytes); },
+      [this](CheckpointNumber number, const Status& damage)
+          DEUT_REQUIRES(mutex_) { ReportCheckpoint(number, damage); }));
   for (const SegmentUsage& usage : store_.usage()) DEUT_RETURN_IF_ERROR(ScrubOne(usage.number));
   rounds_.fetch_add(1, std::memory_order_relaxed);
   return stop_.load(std::memory_order_seq_cst) ? Ending() : Status::Ok();
@@ -90,6 +100,16 @@ Status SegmentScrubber::ScrubOne(uint64_t segment) {
     ReportDamage(segment, end, UINT64_MAX, scanned);
   DEUT_CHECK(end >= paced);
   return Pace(end - paced);
+}
+
+void SegmentScrubber::ReportCheckpoint(CheckpointNumber number, const Status& damage) {
+  checkpoints_.on_damaged_checkpoint();
+  const bool full = reported_checkpoints_.size() >= kMaxReported;
+  if (full || !reported_checkpoints_.emplace(damage.message()).second) return;
+  errors_.fetch_add(1, std::memory_order_relaxed);
+  LogError("checkpoint ", number.value, " is damaged, found by scrubbing: ", damage.message(),
+           "; the next two checkpoints are complete ones, and need no file of it; what to do: look at the disk, stop ",
+           "the data component and run `deut dc verify` on its directory");
 }
 
 void SegmentScrubber::ReportDamage(uint64_t segment, uint64_t begin, uint64_t end, const Status& damage) {

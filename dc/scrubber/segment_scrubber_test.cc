@@ -20,6 +20,10 @@
 #include "common/runtime/runtime.h"
 #include "common/testing/forwarding_runtime.h"
 #include "common/testing/recorded_log.h"
+#include "common/testing/test_points.h"
+#include "dc/page_store/checkpoint_file.h"
+#include "dc/page_store/checkpoint_fixture.h"
+#include "dc/page_store/checkpoint_format.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/verify/store_on_disk.h"
 
@@ -140,6 +144,105 @@ TEST_F(SegmentScrubberTest, AFileThatCannotBeReadIsDamage) {
   EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("injected error")));
 }
 
+// Checkpoints 2 and 3 could be opened by a start; 3 needs the file of 1.
+class CheckpointScrubTest : public SegmentScrubberTest {
+ protected:
+  CheckpointScrubTest() {
+    EXPECT_TRUE(storage_->CreateDirectory("/checkpoints").ok());
+    const CheckpointAncestor first = WriteCheckpoint(1);
+    WriteCheckpoint(2);
+    WriteCheckpoint(3, {first});
+  }
+
+  static std::string PathOf(uint64_t number) { return "/checkpoints/" + CheckpointName(CheckpointNumber(number)); }
+  // Writes a file with 4,002 pages in several blocks; with ancestors it has two of them.
+  CheckpointAncestor WriteCheckpoint(uint64_t number, const CheckpointLineage& ancestors = {}) {
+    CheckpointContent content = ContentWith(number, 4000);
+    content.head.ancestors = ancestors;
+    if (!ancestors.empty()) {
+      content.head.pages = {.first = PageId(1), .end = PageId(30)};
+      std::erase_if(content.pages, [](const auto& page) { return page.first >= PageId(30); });
+    }
+    const auto writer = CheckpointWriter::Create(*storage_, "/checkpoints", content.head);
+    EXPECT_TRUE(writer.ok()) << writer.status().ToString();
+    EXPECT_TRUE(AddAll(**writer, content).ok());
+    const Status finished = (*writer)->Finish();
+    EXPECT_TRUE(finished.ok()) << finished.ToString();
+    return (*writer)->AsAncestor();
+  }
+  std::unique_ptr<SegmentScrubber> CheckpointScrubber(Runtime& runtime = RealRuntime(),
+                                                      const ScrubberOptions& options = {.bytes_per_second = 0}) {
+    return std::make_unique<SegmentScrubber>(
+        runtime, *pages_, domain_, *store_, options,
+        ScrubbedCheckpoints{.folder = {storage_.get(), "/checkpoints", ContentWith(1, 0).head.dc},
+                            .on_damaged_checkpoint = [this] { ++told_; }});
+  }
+
+  int told_ = 0;
+};
+
+TEST_F(CheckpointScrubTest, BothCheckpointsAreReadWithTheirAncestors) {
+  uint64_t bytes = 0;
+  for (uint64_t number = 1; number <= 3; ++number) bytes += *(*storage_->Open(PathOf(number), {}))->Size();
+  const auto scrubber = CheckpointScrubber();
+  ASSERT_TRUE(scrubber->Scrub().ok());
+  const auto without = Scrubber();
+  ASSERT_TRUE(without->Scrub().ok());
+  // The first block of each file, which has index and pages, is read twice.
+  EXPECT_EQ(scrubber->statistics().bytes, without->statistics().bytes + bytes + 3 * kCheckpointBlockBytes);
+  EXPECT_EQ(scrubber->statistics().errors, 0u);
+  EXPECT_EQ(told_, 0);
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre());
+}
+
+TEST_F(CheckpointScrubTest, DamageOfAnyOfTheirFilesIsTold) {
+  for (uint64_t number = 1; number <= 3; ++number) {
+    const auto scrubber = CheckpointScrubber();
+    // Only the file of 3 has a single block.
+    const uint64_t at = number == 3 ? 100 : kCheckpointBlockBytes + 100;
+    ASSERT_TRUE(disk_.FlipBit(PathOf(number), at, 3).ok());
+    told_ = 0;
+    for (int round = 1; round <= 2; ++round) {
+      ASSERT_TRUE(scrubber->Scrub().ok());
+      EXPECT_EQ(told_, round) << "until the files are replaced";
+      EXPECT_EQ(scrubber->statistics().errors, 1u) << "each place counts once";
+    }
+    const uint64_t checkpoint = number == 2 ? 2 : 3;
+    EXPECT_THAT(log_.TakeErrors(),
+                ElementsAre(AllOf(HasSubstr(Concat("checkpoint ", checkpoint, " is damaged, found by scrubbing")),
+                                  HasSubstr(PathOf(number)), HasSubstr("deut dc verify"))));
+    ASSERT_TRUE(disk_.FlipBit(PathOf(number), at, 3).ok());
+    ASSERT_TRUE(scrubber->Scrub().ok());
+    EXPECT_EQ(told_, 2);
+  }
+}
+
+TEST_F(CheckpointScrubTest, AMissingAncestorIsTold) {
+  ASSERT_TRUE(storage_->Remove(PathOf(1)).ok());
+  const auto scrubber = CheckpointScrubber();
+  ASSERT_TRUE(scrubber->Scrub().ok());
+  EXPECT_EQ(told_, 1);
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("checkpoint 3 needs it and it is not there")));
+}
+
+// Two newer checkpoints are completed, and all older files removed, after the scrubber has listed the folder.
+TEST_F(CheckpointScrubTest, ACheckpointThatIsRemovedMeanwhileIsNoDamage) {
+  bool done = false;
+  ::deut::testing::SetPointHandler([&](std::string_view point) {
+    if (point != "scrub.before_checkpoint" || std::exchange(done, true)) return;
+    for (const uint64_t number : {4, 5}) WriteCheckpoint(number);
+    for (const uint64_t number : {1, 2, 3}) EXPECT_TRUE(storage_->Remove(PathOf(number)).ok());
+  });
+  const auto scrubber = CheckpointScrubber();
+  const Status scrubbed = scrubber->Scrub();
+  ::deut::testing::SetPointHandler({});
+  EXPECT_TRUE(scrubbed.ok()) << scrubbed.ToString();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(told_, 0);
+  EXPECT_EQ(scrubber->statistics().errors, 0u);
+  EXPECT_THAT(log_.TakeErrors(), ElementsAre());
+}
+
 // Starts no thread, and leaps over waits, each time after a call of `before_wait`.
 class LeapingTime final : public ::deut::testing::ForwardingRuntime {
  public:
@@ -184,6 +287,26 @@ TEST_F(SegmentScrubberTest, ASegmentThatIsRemovedMeanwhileIsGivenUp) {
   ASSERT_TRUE(scrubber.Scrub().ok());
   EXPECT_EQ(scrubber.statistics().errors, 0u);
   EXPECT_LT(scrubber.statistics().bytes, 1u << 20);
+}
+
+// As long as the scrubber reads a removed file, the file takes room on the disk.
+TEST_F(CheckpointScrubTest, AFileThatIsRemovedMeanwhileIsGivenUp) {
+  LeapingTime time;
+  int waits = 0;
+  uint64_t bytes_read = 0;
+  std::unique_ptr<SegmentScrubber> scrubber = CheckpointScrubber(time, {.bytes_per_second = 1 << 20});
+  time.before_wait = [&] {
+    if (++waits != 1) return;
+    for (const uint64_t number : {4, 5}) WriteCheckpoint(number);
+    for (const uint64_t number : {1, 2, 3}) EXPECT_TRUE(storage_->Remove(PathOf(number)).ok());
+    bytes_read = scrubber->statistics().bytes;
+  };
+  ASSERT_TRUE(scrubber->Scrub().ok());
+  EXPECT_EQ(bytes_read, kCheckpointBlockBytes) << "the first block of 3";
+  const auto without = Scrubber();
+  ASSERT_TRUE(without->Scrub().ok());
+  EXPECT_EQ(scrubber->statistics().bytes, without->statistics().bytes + kCheckpointBlockBytes);
+  EXPECT_EQ(told_, 0);
 }
 
 // The thread scrubs at its pace. It ends on request, in the middle of a round and in the pause after it.

@@ -79,14 +79,18 @@ Status RecordStore::Start(const Location& location) {
                                           tables,
                                           segments,
                                           *loader_,
-                                          [this] { evictor_->WaitForMemory(PageEvictor::Purpose::kToRead); }};
+                                          [this] { evictor_->WaitForMemory(PageEvictor::Purpose::kToRead); },
+                                          options_.lineages};
   DEUT_ASSIGN_OR_RETURN(checkpointer_, Checkpointer::Create(checkpoints, found_));
   DEUT_CHECK(stable() == found_.stable);  // a TC that knew the incarnation before relies on it
   DEUT_ASSIGN_OR_RETURN(evictor_, PageEvictor::Create(runtime_, environment, segments, tables, tables, *loader_,
                                                       PageBudget(), options_.merge_interval, report));
   cleaner_ = std::make_unique<SegmentCleaner>(runtime_, trees_.pages(), trees_.domain(), segments,
                                               options_.store.segment_bytes, options_.cleaner, report);
-  scrubber_ = std::make_unique<SegmentScrubber>(runtime_, trees_.pages(), trees_.domain(), segments, options_.scrubber);
+  scrubber_ = std::make_unique<SegmentScrubber>(
+      runtime_, trees_.pages(), trees_.domain(), segments, options_.scrubber,
+      ScrubbedCheckpoints{.folder = {&location.storage, location.directory, location.dc},
+                          .on_damaged_checkpoint = [this] { checkpointer_->ReplaceFiles(); }});
   if (options_.fetch_hot_pages) {
     hot_pages_ = std::make_unique<HotPages>(HotPagesEnvironment{runtime_, location.storage, location.directory,
                                                                 environment, segments, tables, tables,

@@ -26,6 +26,7 @@
 #include "common/sync/process_budget.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_memory.h"
+#include "dc/checkpoint/checkpoint_lineages.h"
 #include "dc/checkpoint/checkpointer.h"
 #include "dc/checkpoint/recovery.h"
 #include "dc/cleaner/segment_cleaner.h"
@@ -46,6 +47,7 @@ struct RecordStoreOptions {
   SegmentStoreOptions store;
   CleanerOptions cleaner;
   ScrubberOptions scrubber;
+  CheckpointLineagesOptions lineages;
   // Limit of memory_bytes(); 0: no limit. Without a value the process's budget sets it; without that there is none.
   std::optional<uint64_t> memory_bytes;
   // The budget of the process that the pages take part in; may be null. It outlives the store.

@@ -120,7 +120,8 @@ Status Verification::ReadCheckpoints() {
           Damaged::kCheckpoint, std::string(contents.status().message()),
           i == 0
               ? "a start falls back to the checkpoint before it, if that one is whole, and the redo log brings the rest"
-              : "nothing is lost while the newer checkpoint is whole; the next one takes its place");
+              : "nothing is lost while the newer checkpoint is whole; the data component finds the damage when it "
+                "scrubs, and its next two checkpoints need no older file");
       continue;
     }
     report.readable = true;
