@@ -75,6 +75,10 @@ bool CheckpointLineages::MustBeComplete(uint64_t changed_bytes, uint64_t range_b
   return files.empty() || files.size() >= kMaxFiles || changed_bytes + range_bytes >= CompleteBytes();
 }
 
+void CheckpointLineages::ForgetFiles() {
+  for (Lineage& lineage : lineages_) lineage.files.clear();
+}
+
 void CheckpointLineages::Begin(bool complete) {
   Clear();
   TakeMarks([](uint64_t, uint64_t) {});

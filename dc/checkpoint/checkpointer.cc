@@ -97,8 +97,6 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   const uint32_t freed = environment_.trees.pages.TakeLimboIds();
   Capture capture;
   if (DEUT_STEP("X6.position_first")) capture.position = applied();
-  uint32_t complete_files_due = complete_files_due_.load(std::memory_order_relaxed);
-  const bool replaces_files = complete_files_due > 0 && DEUT_STEP("checkpoint.replace_damaged");
   Status status;
   flusher_->SetSpaceUse(SpaceUse::kCheckpoint);
   {
@@ -120,7 +118,8 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
     // This precedes the capture: a part that dies after it is kept for this checkpoint (segment_store.h).
     environment_.store.BeginCheckpoint(set_->next());
     DEUT_IN_FLIGHT("dc.checkpoint_capture");
-    lineages_.Begin(/*complete=*/replaces_files || environment_.store.IsShortOfSpace());
+    if (replace_files_.exchange(false) && DEUT_STEP("checkpoint.replace_damaged")) lineages_.ForgetFiles();
+    lineages_.Begin(/*complete=*/environment_.store.IsShortOfSpace());
     CountCapture();
     DEUT_POINT("checkpoint.captured");
     status = CaptureStructure(&capture);
@@ -139,8 +138,6 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   const Position previous = std::exchange(newest_, capture.position);
   environment_.trees.pages.ReuseLimboIds(freed);
   taken_.fetch_add(1, std::memory_order_relaxed);
-  // The number may have been set anew meanwhile. This checkpoint needs no older file, so it may count all the same.
-  if (replaces_files) (void)complete_files_due_.compare_exchange_strong(complete_files_due, complete_files_due - 1);
   // Files that could not be removed are removed the next time, unless the store has failed.
   (void)environment_.store.RemoveDeadSegments(set_->oldest_kept());
   DEUT_RETURN_IF_ERROR(environment_.store.fatal());

@@ -104,7 +104,7 @@ class Checkpointer {
   // Damage was found in files of checkpoints. The next two checkpoints need no older file, so that a start can open
   // both, and the damaged files are removed. Else the damaged lineage would go on for dozens of checkpoints, of which none
   // could be opened.
-  void ReplaceFiles() { complete_files_due_.store(2, std::memory_order_relaxed); }
+  void ReplaceFiles() { replace_files_.store(true, std::memory_order_relaxed); }
 
   // The position that survives every crash, even if the newest checkpoint cannot be read (S2).
   Position stable() const;
@@ -141,7 +141,7 @@ class Checkpointer {
   Position newest_ DEUT_GUARDED_BY(mutex_);
   mutable Mutex stable_mutex_;
   Position stable_ DEUT_GUARDED_BY(stable_mutex_);
-  std::atomic<uint32_t> complete_files_due_{0};  // the number of next checkpoints that have to be complete
+  std::atomic<bool> replace_files_{false};
   std::atomic<uint64_t> taken_{0};
   std::atomic<uint64_t> capture_bytes_{0};
 };
