@@ -279,9 +279,7 @@ void MappingTable::RestoreFree(uint64_t last) {
 
 uint64_t MappingTable::last_id() const { return std::min(ever_used_.load(std::memory_order_acquire), capacity_); }
 
-uint64_t MappingTable::memory_bytes() const {
-  return last_id() * kBytesPerId + lists_.load(std::memory_order_relaxed) * sizeof(ImageParts);
-}
+uint64_t MappingTable::memory_bytes() const { return last_id() * kBytesPerId + list_bytes(); }
 
 uint64_t MappingTable::used() const {
   const uint64_t free = free_count_.load(std::memory_order_relaxed);

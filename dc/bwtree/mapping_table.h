@@ -180,6 +180,8 @@ class MappingTable {
   uint64_t capacity() const { return capacity_; }
   // Memory of the ids that were ever allocated, and of lists of parts.
   uint64_t memory_bytes() const;
+  // Memory of lists of parts.
+  uint64_t list_bytes() const { return lists_.load(std::memory_order_relaxed) * sizeof(ImageParts); }
 
  private:
   struct Slot {

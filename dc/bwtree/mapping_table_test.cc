@@ -206,6 +206,7 @@ TEST(MappingTableTest, SaysHowMuchMemoryItTakes) {
   EXPECT_EQ(table.memory_bytes(), MappingTable::kBytesPerId);
   ASSERT_TRUE(table.SetImage(id, two, domain));
   EXPECT_EQ(table.memory_bytes(), MappingTable::kBytesPerId + sizeof(ImageParts));
+  EXPECT_EQ(table.list_bytes(), sizeof(ImageParts));
   table.ReleaseImage(id);
   ASSERT_TRUE(table.ReplaceImage(id, two.newest(), one, domain));
   EXPECT_EQ(table.memory_bytes(), MappingTable::kBytesPerId);

@@ -52,8 +52,7 @@ CheckpointLineages::CheckpointLineages(MappingTable& pages, ReclamationDomain& d
 
 uint64_t CheckpointLineages::CompleteBytes() const {
   // A page with one part has two numbers in the capture. A list of parts takes as much memory as the numbers of its page.
-  const uint64_t lists = pages_.memory_bytes() - pages_.last_id() * MappingTable::kBytesPerId;
-  return pages_.used() * 2 * sizeof(uint64_t) + lists;
+  return pages_.used() * 2 * sizeof(uint64_t) + pages_.list_bytes();
 }
 
 uint64_t CheckpointLineages::memory_bytes() const {
