@@ -276,6 +276,7 @@ TEST_F(LineageTest, ImpossibleLineagesAreNotWritten) {
   EXPECT_EQ(wrong([](H& h) { h.pages.first = PageId(0); }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](H& h) { h.previous = {File(10, 5, 10, 100)}; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](H& h) { h.previous = {File(11, 1, 100, 100)}; }), ErrorCode::kInternal);
+  EXPECT_EQ(wrong([](H& h) { h.previous = {File(9, 1, 100, 100)}; }), ErrorCode::kInternal);  // of both lineages
   EXPECT_EQ(wrong([](H& h) { h.previous = {File(10, 1, 100, 100)}; }), ErrorCode::kOk);
 }
 

@@ -26,6 +26,12 @@ CheckpointRules::Violation CheckpointRules::Head(const CheckpointHead& head) {
   if (const Violation wrong = Lineage(own, head)) return wrong;
   if (head.previous.empty()) return std::nullopt;
   if (head.previous.back().number >= head.number) return std::string("the checkpoint before has a later number");
+  // Damage of such a file would leave none of the two checkpoints whole.
+  for (const CheckpointAncestor& file : head.previous) {
+    if (std::ranges::find(head.ancestors, file.number, &CheckpointAncestor::number) != head.ancestors.end()) {
+      return Concat("both lineages have the file of checkpoint ", file.number.value);
+    }
+  }
   return Lineage(head.previous, head);
 }
 

@@ -23,7 +23,8 @@ class CheckpointRules {
  public:
   using Violation = std::optional<std::string>;
 
-  // Lineages are complete (IsCompleteLineage), with ascending numbers below the checkpoint's.
+  // Lineages are complete (IsCompleteLineage), with ascending numbers below the checkpoint's. They have no file in
+  // common.
   Violation Head(const CheckpointHead& head);
   // Ascending ids; names with 1 to kMaxTableNameBytes bytes; a root below next_page that no other table has. A
   // dropped table has neither name nor root.
