@@ -23,8 +23,8 @@
 // round of them: at most 2 * 64 files, and three times the bytes of a complete file (the first round has the complete
 // file besides). In these cases a file is complete, and the lineage has no other:
 //   - a small store: its changes and the range are not less than that
-//   - the lineage is not known: the first two checkpoints; after a start that has passed over a damaged checkpoint; after
-//     damage was found (ForgetFiles)
+//   - the lineage is not known: the first two checkpoints; after a start that has passed over a damaged checkpoint;
+//     after damage was found (ForgetFiles)
 //   - the disk is short of space: old files are removed then, and the reserve has room for one complete file
 // Thread-safety: one thread at a time. Ownership: borrows the table and the domain. Errors: those of the writer.
 #ifndef DC_CHECKPOINT_CHECKPOINT_LINEAGES_H_

@@ -290,8 +290,8 @@ Status Checkpointer::WriteFile(const Capture& capture) {
   CheckpointAncestor file;
   const Status completed = set_->Complete(std::move(writer), &file);
   // An error may come after the file was completed, from the removal of files that were passed over. The next
-  // checkpoint then takes this one for the previous one, and removes the files of its lineage's other checkpoint. So the
-  // lineages have to know the file, or a later checkpoint would name files that are gone.
+  // checkpoint then takes this one for the previous one, and removes the files of the one before. So the lineages have
+  // to know the file, or a later checkpoint would name files that are gone.
   const bool has_file = file.number == head.number && DEUT_STEP("checkpoint.count_completed");
   if (completed.ok() || has_file) lineages_.Completed(file);
   return completed;

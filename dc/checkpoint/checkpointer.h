@@ -102,8 +102,8 @@ class Checkpointer {
   Status Take(const std::function<Position()>& applied, const RecordKept& record_kept = nullptr);
 
   // Damage was found in files of checkpoints. The next two checkpoints need no older file, so that a start can open
-  // both, and the damaged files are removed. Else the damaged lineage would go on for dozens of checkpoints, of which none
-  // could be opened.
+  // both, and the damaged files are removed. Else the damaged lineage would go on for dozens of checkpoints, of which
+  // none could be opened.
   void ReplaceFiles() { replace_files_.store(true, std::memory_order_relaxed); }
 
   // The position that survives every crash, even if the newest checkpoint cannot be read (S2).

@@ -24,9 +24,9 @@ struct CheckpointFolder {
   DcId dc = {};
 };
 
-// `pace` is called after each transfer with its bytes; its error ends the search, and is the result. `damaged` is called
-// for each checkpoint that a start could not open, with the reason. OK otherwise, also if the folder cannot be listed:
-// the next round tries again.
+// `pace` is called after each transfer with its bytes; its error ends the search, and is the result. `damaged` is
+// called for each checkpoint that a start could not open, with the reason. OK otherwise, also if the folder cannot be
+// listed: the next round tries again.
 Status ScrubCheckpoints(const CheckpointFolder& folder, absl::FunctionRef<Status(uint64_t bytes)> pace,
                         absl::FunctionRef<void(CheckpointNumber number, const Status& damage)> damaged);
 
