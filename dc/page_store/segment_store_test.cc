@@ -182,7 +182,7 @@ TEST_F(SegmentStoreTest, SeveralReadsInFlightCompleteInAnyOrder) {
 
 TEST_F(SegmentStoreTest, ARunReadsNeighbouringPartsWithOneTransfer) {
   auto appender = NewAppender();
-  for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, size_t{200} * page);
+  for (uint32_t page = 1; page <= 40; ++page) (void)Append(*appender, page, size_t{50} * page);
   ASSERT_TRUE(appender->Write().ok());
   ASSERT_EQ(parts_.begin()->first.segment(), parts_.rbegin()->first.segment());
   auto queue = store().NewQueue(1);
