@@ -1,7 +1,7 @@
 // dcd: the data component as a daemon. Only this file sets up its flags.
-#include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string>
 #include <utility>
 

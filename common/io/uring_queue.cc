@@ -45,8 +45,7 @@ Result<std::unique_ptr<IoQueue>> UringQueue::Create(size_t depth, Runtime& runti
   return std::unique_ptr<IoQueue>(std::move(queue));
 }
 
-// Running out of memory ends the process anyway, also in this destructor.
-UringQueue::~UringQueue() {  // NOLINT(bugprone-exception-escape)
+UringQueue::~UringQueue() {
   if (ring_.ring_fd >= 0) {
     std::vector<IoRequest*> dropped;
     while (in_flight_ > 0) Reap(&dropped, kNoDeadline);

@@ -61,8 +61,8 @@ std::string OldGlibc() {
   constexpr unsigned long kMajor = 2;
   constexpr unsigned long kMinor = 35;
   char* rest = nullptr;
-  const std::string_view version = gnu_get_libc_version();
-  const unsigned long major = std::strtoul(version.data(), &rest, 10);
+  const char* const version = gnu_get_libc_version();
+  const unsigned long major = std::strtoul(version, &rest, 10);
   const unsigned long minor = *rest == '.' ? std::strtoul(rest + 1, nullptr, 10) : 0;
   if (major < kMajor || (major == kMajor && minor < kMinor)) {
     return Concat("glibc ", version, " has no huge pages for its heap; from ", kMajor, ".", kMinor, " on it does");

@@ -1,7 +1,6 @@
 #include "common/runtime/huge_pages.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -192,7 +192,7 @@ Status PageFlusher::Write() {
   // A payload that was encoded in vain was cut off again.
   DEUT_CHECK(payloads_.size() == (pending_.empty() ? 0 : pending_.back().begin + pending_.back().bytes));
   const SegmentAppender* failed = nullptr;
-  const Status status = WriteParts(&failed);
+  Status status = WriteParts(&failed);
   if (!status.ok()) {
     GiveUp(failed);
     return status;

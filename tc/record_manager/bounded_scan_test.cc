@@ -15,7 +15,7 @@
 #include "protocol/record_batch.h"
 #include "tc/record_manager/engine_fixture.h"
 #include "tc/record_manager/pumped_dc.h"
-#include "tc/record_manager/scan_path.h"
+#include "tc/scan/batch_room.h"
 
 namespace deut::tc {
 namespace {
@@ -47,7 +47,7 @@ class BoundedScanTest : public ::testing::Test {
     for (bool more = true; more && t.open(); ++batches) {
       answers_ = 0;
       *all += t.ScanBatch(scan, &more);
-      EXPECT_LE(answers_, ScanPath::kMaxStepsPerBatch);
+      EXPECT_LE(answers_, kMaxStepsPerBatch);
       EXPECT_GT(answers_, 0u);
     }
     return batches;

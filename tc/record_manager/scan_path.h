@@ -35,10 +35,6 @@ namespace deut::tc {
 
 class ScanPath {
  public:
-  // The DC reads at most 256 pages for an answer. So a batch over pages in memory that hold nothing takes some tens of
-  // milliseconds.
-  static constexpr size_t kMaxStepsPerBatch = 64;
-
   ScanPath(Engine& engine, Transaction& txn, const Operation& scan, OperationResult* result, Deadline deadline);
   ScanPath(const ScanPath&) = delete;
   ScanPath& operator=(const ScanPath&) = delete;

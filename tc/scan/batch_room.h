@@ -11,6 +11,10 @@
 
 namespace deut::tc {
 
+// A batch ends after this many answers of the DC, also if they have no record. The DC reads at most 256 pages for an
+// answer. So a batch over pages in memory that hold nothing takes some tens of milliseconds.
+inline constexpr size_t kMaxStepsPerBatch = 64;
+
 class BatchRoom {
  public:
   // limit_records 0: no limit on records.
