@@ -103,7 +103,9 @@ class ManyPages {
   }
   uint64_t BytesOfFiles() {
     uint64_t bytes = 0;
-    for (const std::string& name : *storage_->List(path_)) bytes += *(*storage_->Open(path_ + "/" + name, {}))->Size();
+    const Result<std::vector<std::string>> names = storage_->List(path_);
+    DEUT_CHECK(names.ok());
+    for (const std::string& name : *names) bytes += *(*storage_->Open(path_ + "/" + name, {}))->Size();
     return bytes;
   }
 

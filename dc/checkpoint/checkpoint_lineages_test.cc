@@ -101,7 +101,9 @@ class ManyPagesTest : public ::testing::Test {
   }
   uint64_t BytesOfFiles() {
     uint64_t bytes = 0;
-    for (const std::string& name : *storage_->List("/pages")) {
+    const Result<std::vector<std::string>> names = storage_->List("/pages");
+    EXPECT_TRUE(names.ok());
+    for (const std::string& name : *names) {
       bytes += *(*storage_->Open("/pages/" + name, {}))->Size();
     }
     return bytes;

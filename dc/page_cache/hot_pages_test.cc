@@ -68,7 +68,8 @@ class HotPagesTest : public ::testing::Test {
   }
   uint64_t BytesOf(PageId leaf) {
     uint64_t bytes = 0;
-    for (const PageAddress part : t_.ImageOf(leaf).all()) bytes += part.length_bound();
+    const auto image = t_.ImageOf(leaf);
+    for (const PageAddress part : image.all()) bytes += part.length_bound();
     return bytes;
   }
 

@@ -271,9 +271,18 @@ uint64_t PageEvictor::FreeSome() {
     target = std::min(target, accounted - std::min(accounted, budget_.limit() / 16));
   }
   // A round starts where the last one ended. The first one may only clear marks, so up to three are run.
-  uint64_t evicted = 0;
-  for (int round = 0; round < 3 && evicted == 0; ++round) evicted = Round(target);
+  uint64_t evicted = Round(target);
+  for (int round = 1; round < 3 && evicted == 0; ++round) {
+    LeaveSecondChance();
+    evicted = Round(target);
+  }
   return drained + evicted;
+}
+
+void PageEvictor::LeaveSecondChance() {
+  DEUT_POINT("evictor.second_chance");
+  const MonotonicTime end = runtime_.Now() + kSecondChance;
+  while (!stops() && runtime_.Now() < end) runtime_.Wait(stop_, 0, end);
 }
 
 bool PageEvictor::MustStopMoving() const {

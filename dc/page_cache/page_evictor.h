@@ -78,6 +78,9 @@ class PageEvictor {
   enum class Purpose : uint8_t { kToRead, kToApply };
   static constexpr Duration kMaxApplyWait = std::chrono::milliseconds(50);
   static constexpr Duration kPauseWithoutProgress = std::chrono::milliseconds(5);
+  // A cleared mark is a second chance only if there is time to use the page. Without this pause a page larger than the
+  // budget is evicted again before the thread that waited for it runs, which then loads it again, without end.
+  static constexpr Duration kSecondChance = std::chrono::milliseconds(1);
   void WaitForMemory(Purpose purpose);
   // The same for the loader, without blocking: true if a page may be loaded now, beside `loading_bytes` of pages that
   // it is loading already. False: the loader asks again when one of those is loaded, or when it is told of freed memory
@@ -116,6 +119,8 @@ class PageEvictor {
   void Run();
   // Returns the number of pages that were evicted or moved.
   uint64_t FreeSome();
+  // Pauses after a round that has only cleared marks, for kSecondChance.
+  void LeaveSecondChance();
   // Empties slabs if their room counts. Returns the number of pages that were evicted or moved.
   uint64_t DrainSlabs();
   uint64_t DrainTable(TableId table);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -155,6 +156,29 @@ TEST_F(PageEvictorTest, PagesThatWereUsedHaveASecondChance) {
   // Their marks are cleared now.
   SwapOut(hot.size());
   for (const PageId leaf : leaves) EXPECT_FALSE(InMemory(leaf));
+  t_.ExpectRight();
+}
+
+// A thread that waited for a page runs only after the page's mark was cleared, because a page that it loads alone
+// exceeds the budget.
+TEST_F(PageEvictorTest, APageWhoseMarkIsClearedCanBeUsedBeforeItIsEvicted) {
+  t_.FillSettled(400);
+  const std::vector<PageId> leaves = t_.Pages(0);
+  for (const PageId leaf : leaves) t_.pages().MarkUsed(leaf);
+  const PageId wanted = t_.LeafOf(200);
+  std::atomic<int> pauses{0};
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point != "evictor.second_chance") return;
+    EXPECT_TRUE(InMemory(wanted));
+    t_.pages().MarkUsed(wanted);
+    pauses.fetch_add(1);
+  });
+  Start();
+  SwapOut(leaves.size() - 1);
+  EXPECT_GE(pauses.load(), 1);
+  EXPECT_TRUE(InMemory(wanted));
+  evictor_.reset();
+  testing::SetPointHandler({});
   t_.ExpectRight();
 }
 

@@ -132,7 +132,7 @@ class DcKillTest : private OwnBoard, public testing::KillFixture {
     std::cout << "  " << std::left << std::setw(24) << "nothing" << std::right << std::setw(10) << hit_nothing_ << "\n";
   }
 
-  std::array<Activity, 19> activities_{{{"dc.split", false},
+  std::array<Activity, 20> activities_{{{"dc.split", false},
                                         {"dc.merge", false},
                                         {"dc.root_change", false},
                                         {"dc.page_flush", false},
@@ -140,6 +140,7 @@ class DcKillTest : private OwnBoard, public testing::KillFixture {
                                         {"dc.page_load", false},
                                         {"dc.checkpoint_pass", false},
                                         {"dc.checkpoint_structure", false},
+                                        {"dc.checkpoint_capture", false},
                                         {"dc.checkpoint_file", false},
                                         {"dc.checkpoint_removal", false},
                                         {"dc.cleaning", false},
