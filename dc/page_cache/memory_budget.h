@@ -79,6 +79,12 @@ class MemoryBudget {
     const uint64_t limit = this->limit();
     return !unlimited() && Used(limit) > limit / 8 * 7;
   }
+  // Bytes that may be brought in before the evictor works; without a limit, any number.
+  uint64_t room_below_high_mark() const {
+    const uint64_t limit = this->limit();
+    const uint64_t high_mark = limit / 8 * 7;
+    return unlimited() ? UINT64_MAX : high_mark - std::min(high_mark, Used(limit));
+  }
   // Bytes of slabs that must be emptied so that the used bytes fall to the low mark. 0: no room counts. At least half
   // the tolerated room is left: to fill that as well would move many bytes for few.
   uint64_t BytesToDrain() const {

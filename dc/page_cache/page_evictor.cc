@@ -224,7 +224,7 @@ bool PageEvictor::AdmitsLoad(uint64_t loading_bytes, LoadAdmission admission) {
 
 void PageEvictor::Run() {
   MonotonicTime next_flush = runtime_.Now() + kFlushInterval;
-  while (!stop_.load(std::memory_order_relaxed)) {
+  while (!stops()) {
     // Loaded before the work: a WakeIfOverHighMark during it changes the word, so the waits below return at once.
     const uint32_t wakes = wakes_.load(std::memory_order_seq_cst);
     merger_.Run([this] { return !budget_.IsOverHighMark(); });
@@ -255,7 +255,12 @@ void PageEvictor::Run() {
     // The same holds for slabs in which garbage is all that is left.
     const bool slabs_come_free = idle_drains_ != 0 && idle_drains_ <= kMaxIdleDrains;
     waiters_.ReportAttempt(/*freed=*/freed != 0 || comes_free || slabs_come_free, exceeded);
-    if (freed == 0) runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
+    if (freed != 0) continue;
+    // The report above has woken loads and threads, which wake this thread again if they find no memory. Only the end
+    // of this object shortens the pause.
+    const MonotonicTime pause_end = runtime_.Now() + kPauseWithoutProgress;
+    while (!stops() && runtime_.Now() < pause_end) runtime_.Wait(stop_, 0, pause_end);
+    runtime_.Wait(wakes_, wakes, runtime_.Now() + kCheckInterval);
   }
   waiters_.Wake();
 }
@@ -286,8 +291,7 @@ void PageEvictor::LeaveSecondChance() {
 }
 
 bool PageEvictor::MustStopMoving() const {
-  return stop_.load(std::memory_order_relaxed) ||
-         trees_.domain.pending_bytes() > std::max(budget_.limit() / 16, kMinMovedBytes);
+  return stops() || trees_.domain.pending_bytes() > std::max(budget_.limit() / 16, kMinMovedBytes);
 }
 
 uint64_t PageEvictor::DrainSlabs() {

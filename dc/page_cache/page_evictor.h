@@ -134,9 +134,8 @@ class PageEvictor {
   // not in memory, too long to be written as one more part. At most kMaxLoadedPerBatch are loaded before they are
   // written and evicted: the evictor must not fill the memory that it frees. Returns the pages that were handed over.
   PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> upper_bounds);
-  bool ShouldStop(uint64_t target) const {
-    return stop_.load(std::memory_order_relaxed) || budget_.accounted() <= target;
-  }
+  bool stops() const { return stop_.load(std::memory_order_relaxed) != 0; }
+  bool ShouldStop(uint64_t target) const { return stops() || budget_.accounted() <= target; }
   // Moved pages take twice their memory until no guard sees the old one.
   bool MustStopMoving() const;
 

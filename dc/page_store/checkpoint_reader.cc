@@ -391,7 +391,11 @@ class CheckpointReading {
     DEUT_RETURN_IF_ERROR(blocks->ExpectBlocks(ancestor.blocks));
     FileReader file(std::move(*blocks), ancestor.number, head.dc, /*visitor=*/nullptr);
     DEUT_RETURN_IF_ERROR(file.ReadIndex(options_));
-    DEUT_RETURN_IF_ERROR(file.ReadPages(options_, [this](const PageRecord& record) { return Take(record); }));
+    DEUT_RETURN_IF_ERROR(file.ReadPages(options_, [&](const PageRecord& record) {
+      // A file without ancestors has an image of every root of its own.
+      if (record.count > 0) file.rules().NotePage(record.page);
+      return Take(record);
+    }));
     DEUT_RETURN_IF_ERROR(file.blocks().ExpectChecksum(file.AsAncestor().checksum, ancestor.checksum));
     if (file.AsAncestor() != ancestor) {
       return file.blocks().Refuse(0, Concat("checkpoint ", head.number.value, " names another range of pages in it"));
