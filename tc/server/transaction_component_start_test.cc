@@ -20,7 +20,13 @@
 namespace deut::tc {
 namespace {
 
-class TransactionComponentStartTest : public TransactionComponentTest {};
+class TransactionComponentStartTest : public TransactionComponentTest {
+ protected:
+  // A DC refuses a TC as WRONG_STATE because it holds data of another one. Waits until it has the fixture's table.
+  void AwaitTableAtDc() {
+    while (dc_.applied() == Position{}) runtime_.SleepUntil(runtime_.Now() + milliseconds(1));
+  }
+};
 
 TEST_F(TransactionComponentStartTest, ARestartedDcIsRebuiltBehindTheGate) {
   for (int i = 0; i < 200; ++i) ASSERT_OK(PutOne(absl::StrCat("k", i), absl::StrCat(i)));
@@ -238,6 +244,7 @@ TEST_F(TransactionComponentStartTest, ARestartedTcHasEverythingAcknowledged) {
 
 // A TC that is started by mistake, with another's directory or with bad options, does not clear the spilled files.
 TEST_F(TransactionComponentStartTest, OneThatCannotStartTouchesNothingSpilled) {
+  AwaitTableAtDc();
   const auto spill = [&](const std::string& directory) {
     ASSERT_OK(storage_->CreateDirectory(directory));
     ASSERT_TRUE(storage_->Open(directory + "/spill-7", {.create = true, .writable = true}).ok());
@@ -269,6 +276,7 @@ TEST_F(TransactionComponentStartTest, OneThatCannotStartTouchesNothingSpilled) {
 // X4: before the DC has accepted a TC nothing of its folders is made but the empty folder of the log. OWNER in the folder of a TC that was never
 // accepted would keep another component from a folder that nobody uses.
 TEST_F(TransactionComponentStartTest, AFreshFolderIsLeftEmptyByATcThatItsDcRefuses) {
+  AwaitTableAtDc();
   ASSERT_OK(storage_->CreateDirectory("/empty"));
   for (const std::string folder : {"/empty", "/made"}) {
     TransactionComponentOptions options = Options();
@@ -289,6 +297,7 @@ TEST_F(TransactionComponentStartTest, AFreshFolderIsLeftEmptyByATcThatItsDcRefus
 
 // The DC that refused is exchanged for one that does not.
 TEST_F(TransactionComponentStartTest, AFolderThatWasRefusedServesWithAnotherDc) {
+  AwaitTableAtDc();
   TransactionComponentOptions options = Options();
   options.log.directory = "/later";
   {
