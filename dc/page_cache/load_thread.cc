@@ -32,7 +32,6 @@ void LoadThread::CallAgain(LoadWaiter* waiter) {
 Result<std::unique_ptr<LoadThread>> LoadThread::Create(Runtime& runtime, SegmentStore& store, LoadHost& host,
                                                        FileOpener& opener, size_t reads_in_flight) {
   const size_t places = std::max<size_t>(reads_in_flight, 1);
-  if (DEUT_CAS_FAILS("page_cache.load.queue")) return DEUT_ERROR(kIoError, "no queue, for a test");
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, store.NewQueue(std::max(places, ImageParts::kMax)));
   std::unique_ptr<LoadThread> thread(new LoadThread(runtime, store, host, opener, places, std::move(queue)));
   thread->thread_ = runtime.StartThread("dc-load", [thread = thread.get()] { thread->Run(); });

@@ -64,6 +64,8 @@ Result<std::unique_ptr<PageLoader>> PageLoader::Create(Runtime& runtime, TreeSou
 Status PageLoader::StartThreads(uint32_t threads, uint32_t reads_in_flight) {
   for (uint32_t i = 0; i < threads; ++i) {
     const uint32_t share = reads_in_flight / threads + (i < reads_in_flight % threads ? 1 : 0);
+    // A store without any queue does not open, so a test may not refuse the first one.
+    if (i > 0 && DEUT_CAS_FAILS("page_cache.load.queue")) return DEUT_ERROR(kIoError, "no queue, for a test");
     DEUT_ASSIGN_OR_RETURN(std::unique_ptr<LoadThread> thread,
                           LoadThread::Create(runtime_, store_, *this, opener_, share));
     threads_.push_back(std::move(thread));

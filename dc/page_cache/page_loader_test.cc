@@ -471,7 +471,7 @@ TEST_F(ManyLoadsTest, ThePagesThatOtherThreadsAreLoadingCountAsMemory) {
 TEST_F(ManyLoadsTest, TheThreadsThatGetAQueueShareAllReads) {
   std::atomic<int> queues{0};
   testing::SetCasHandler(
-      [&](std::string_view name) { return name == "page_cache.load.queue" && queues.fetch_add(1) == 2; });
+      [&](std::string_view name) { return name == "page_cache.load.queue" && queues.fetch_add(1) == 1; });
   const auto loader = NewLoader({.threads = 4, .reads_in_flight = 15});
   testing::SetCasHandler({});
   std::vector<std::string> keys;
@@ -498,7 +498,7 @@ TEST_F(ManyLoadsTest, NoMoreThreadsThanReads) {
   });
   const auto loader = NewLoader({.threads = 4, .reads_in_flight = 3});
   testing::SetCasHandler({});
-  EXPECT_EQ(queues.load(), 3);
+  EXPECT_EQ(queues.load(), 2) << "and the first one, which a test cannot refuse";
 }
 
 TEST_F(ManyLoadsTest, WaitersOfOnePageAreCalledInTheOrderOfTheirArrival) {
