@@ -1,5 +1,6 @@
 // Scans over key ranges whose records were deleted: the DC's answers hold no record, so the limits of records and
 // bytes end no batch. A batch ends after a limited number of answers, and the scan goes on with the next one.
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -37,7 +38,9 @@ class BoundedScanTest : public ::testing::Test {
       const RecordBatch::Iterator first(request->answer);
       if (first.Valid() && first.record().value == "deleted") request->answer.Clear();
     });
-    testing::SetPointHandler([this](std::string_view point) { answers_ += point == "scan.before_dc" ? 1 : 0; });
+    testing::SetPointHandler([this](std::string_view point) {
+      if (point == "scan.before_dc") answers_.fetch_add(1);
+    });
   }
   ~BoundedScanTest() override { testing::SetPointHandler(nullptr); }
 
@@ -45,16 +48,16 @@ class BoundedScanTest : public ::testing::Test {
   int Rest(TestTransaction& t, Operation* scan, std::string* all) {
     int batches = 0;
     for (bool more = true; more && t.open(); ++batches) {
-      answers_ = 0;
+      answers_.store(0);
       *all += t.ScanBatch(scan, &more);
-      EXPECT_LE(answers_, kMaxStepsPerBatch);
-      EXPECT_GT(answers_, 0u);
+      EXPECT_LE(answers_.load(), kMaxStepsPerBatch);
+      EXPECT_GT(answers_.load(), 0u);
     }
     return batches;
   }
 
   EngineFixture f;
-  size_t answers_ = 0;  // that the scan has asked for
+  std::atomic<size_t> answers_{0};  // that the scan has asked for
 };
 
 // The first batch asks request by request, the next ones by a stream, or also request by request.
@@ -135,7 +138,7 @@ TEST_F(BoundedScanTest, ADeadlineEndsAScanBetweenTwoAnswers) {
   const Operation scan{.kind = OperationKind::kScan, .table = EngineFixture::kTable};
   OperationResult result;
   EXPECT_EQ(f.manager->Scan(t.transaction(), scan, &result, RealRuntime().Now()), ErrorCode::kDeadlineExceeded);
-  EXPECT_EQ(answers_, 1u);
+  EXPECT_EQ(answers_.load(), 1u);
 }
 
 }  // namespace
