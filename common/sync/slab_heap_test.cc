@@ -298,7 +298,7 @@ TEST_F(SlabDrainTest, ThinSlabsAreEmptiedAndReturned) {
   ASSERT_GT(before, 35u);
   {
     const SlabDrain drain(*heap_, 20 * SlabHeap::kSlabBytes);
-    // A tenth of the room is used, so a tenth of what is got back is moved.
+    // A tenth of each slab is used. So for ten slabs that become empty, the bytes of one slab are moved.
     EXPECT_LE(Move(&blocks), 20 * SlabHeap::kSlabBytes / 8);
     EXPECT_LE(slabs(), before - 19);
   }

@@ -39,7 +39,7 @@ class PageMemory {
     uint64_t slab_bytes = 0;  // bytes of slabs, which are resident
     uint64_t used_bytes = 0;  // bytes of them in nodes, and in the threads' caches
   };
-  // Of the process, exactly. Zeros in a sanitizer build.
+  // Returns the exact figures of the process; zeros in a sanitizer build.
   static Figures figures();
 
   // Bytes of the slabs that are in no node and no cache.

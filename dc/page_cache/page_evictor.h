@@ -79,7 +79,9 @@ class PageEvictor {
   static constexpr Duration kMaxApplyWait = std::chrono::milliseconds(50);
   static constexpr Duration kPauseWithoutProgress = std::chrono::milliseconds(5);
   // A cleared mark is a second chance only if there is time to use the page. Without this pause a page larger than the
-  // budget is evicted again before the thread that waited for it runs, which then loads it again, without end.
+  // budget may be evicted again and again before the thread that waited for it runs. The pause follows a round that has
+  // evicted nothing. So it guarantees nothing to a thread that loses to rounds that evict other pages, or that does not
+  // run within the pause. Such a thread loads the page again.
   static constexpr Duration kSecondChance = std::chrono::milliseconds(1);
   void WaitForMemory(Purpose purpose);
   // The same for the loader, without blocking: true if a page may be loaded now, beside `loading_bytes` of pages that

@@ -515,7 +515,7 @@ TEST_F(ManyLoadsTest, WaitersOfOnePageAreCalledInTheOrderOfTheirArrival) {
   for (size_t i = 0; i < waiters.size(); ++i) EXPECT_EQ(order[i], i);
 }
 
-TEST_F(ManyLoadsTest, AWaiterWithMuchToDoLetsOthersPass) {
+TEST_F(ManyLoadsTest, AWaiterThatCallsItselfAgainLetsOthersPass) {
   constexpr int kCalls = 1000;
   const auto loader = NewLoader({.threads = 1});
   t_.disk().HoldOperations(kDiskRead);
