@@ -121,6 +121,7 @@ SegmentCleaner::Pass SegmentCleaner::LookAtAll(uint64_t next_segment) {
   const MonotonicTime now = runtime_.Now();
   absl::erase_if(retry_after_, [&](const auto& each) { return each.second <= now; });
   Pass pass;
+  pass.victims = VictimQueue(next_segment);
   pass.begun = pass.looked = now;
   pass.file_bytes = store_.file_bytes();
   const uint64_t room = store_.RoomFor(SpaceUse::kReclaim);
@@ -128,7 +129,7 @@ SegmentCleaner::Pass SegmentCleaner::LookAtAll(uint64_t next_segment) {
   SegmentUsage best_when_short, best_small_base, best_small_delta;
   size_t small_bases = 0, small_deltas = 0;
   const auto take = [](const SegmentUsage& usage, SegmentUsage* best) {
-    if (best->number == 0 || IsBetterVictim(usage, *best)) *best = usage;
+    if (best->number == 0 || IsEmptier(usage, *best)) *best = usage;
   };
   store_.ForEachUsage([&](const SegmentUsage& usage) DEUT_REQUIRES(mutex_) {
     if (!Count(usage, &pass.sums)) return;

@@ -4,17 +4,17 @@
 //
 // When. A closed, partly live segment is worth cleaning if less than 2/3 of it is live. Consider all closed, partly
 // live segments together. While their dead bytes exceed half of their live bytes plus a slack of a few segments, the
-// cleaner cleans one of them, the emptiest first. In that state less than 2/3 of them is live on average, so the
-// emptiest is worth cleaning: there always is a victim when one is needed.
+// cleaner cleans one that is worth it, first the one that gains most (victim_queue.h). In that state less than 2/3 of
+// them is live on average, so the emptiest is worth cleaning: there always is a victim when one is needed.
 // Bounds of space: 1.5 times the live bytes, the slack, segments that are being written, and the segments that two
 // checkpoints still keep.
 // Bounds of writing: at most two bytes are copied for each byte that is freed, and that byte was itself written once.
 // So cleaning at most trebles the bytes written. An idle cleaner without a victim reads nothing and writes nothing.
-// Why the emptiest, and not the one that will stay unchanged longest (as in LFS, 3.5): copies go to segments of their
-// own. So frequently written pages and rarely written ones separate by themselves.
+// Copies go to segments of their own (page_rewrite.h). So frequently written pages and rarely written ones separate,
+// and segments of copies stay as they are for longer.
 // Short of space (SegmentStore::IsShortOfSpace), unless the next checkpoints free enough: every segment with at least
-// a tenth dead is worth cleaning if its copy is smaller, whatever the copy costs. So are several small segments that
-// become fewer.
+// a tenth dead is worth cleaning if its copy is smaller, whatever the copy costs, the emptiest first.
+// So are several small segments that become fewer.
 // Room: a segment gives its bytes back only when it has no live part left. So a segment is no victim if its copy has no
 // room in the reserve: an unfinished copy would only take that room. New segments are short enough
 // (SegmentStoreOptions::max_segment_bytes); older ones may be longer, if the reserve was larger then.
