@@ -31,7 +31,9 @@ TEST_F(BenchDiskTest, BeyondMemory) {
   BenchBeyondMemory(options_, &report_);
   EXPECT_EQ(UnitsOf(report_, "disk: insert", 1),
             (Units{"operations/s", "pages loaded/operation", "bytes written/byte"}));
-  size_t rows = 3 + 1;
+  EXPECT_EQ(UnitsOf(report_, "disk: lookup, 9 of 10 in a tenth, beside a scan of everything", 1),
+            (Units{"operations/s", "misses/operation"}));
+  size_t rows = 3 + 2 + 1;
   for (const std::string threads : {"1 thread", "2 threads"}) {
     for (const std::string what :
          {"lookup", "lookup, 9 of 10 in a tenth", "scan of 1-100 records", "scan of 10,000 records", "update"}) {

@@ -32,6 +32,7 @@ RunResult Sum(const std::vector<Done>& threads) {
     sum.per_second += operations / Seconds(busy);
     sum.work.operations += thread.work.operations;
     sum.work.records += thread.work.records;
+    sum.work.misses += thread.work.misses;
     sum.work.record_bytes += thread.work.record_bytes;
     processor += thread.processor;
   }

@@ -17,12 +17,13 @@ TEST(BenchRunTest, OnceEachThreadIsCalledAndWhatTheyDidIsAddedUp) {
   const auto operation = [&](uint32_t thread, BenchThread* own) {
     calls[thread].fetch_add(1);
     random[thread] = own->random.Next();
-    own->work = {.operations = 10, .records = 100 + thread, .record_bytes = 1000, .busy = seconds(2)};
+    own->work = {.operations = 10, .records = 100 + thread, .misses = 4, .record_bytes = 1000, .busy = seconds(2)};
   };
   const RunResult result = RunOnce(kThreads, 7, operation);
   for (const std::atomic<int>& each : calls) EXPECT_EQ(each.load(), 1);
   EXPECT_EQ(result.work.operations, 30u);
   EXPECT_EQ(result.work.records, 303u);
+  EXPECT_EQ(result.work.misses, 12u);
   EXPECT_EQ(result.work.record_bytes, 3000u);
   EXPECT_EQ(result.per_second, 15) << "each thread's operations by the time that it says";
   EXPECT_GT(result.cpu_nanos, 0);

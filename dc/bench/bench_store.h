@@ -31,6 +31,7 @@ constexpr TableId kBenchTable{1};
 struct Work {
   uint64_t operations = 0;
   uint64_t records = 0;
+  uint64_t misses = 0;        // lookups whose page was not in memory
   uint64_t record_bytes = 0;  // bytes of keys and values (updates) or of the answers (reads)
   Duration busy{0};           // updates: time inside ApplyBatch, without building batches
 };

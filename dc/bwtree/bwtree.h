@@ -209,13 +209,16 @@ class BwTree {
 
   // descend.cc
   PageView Descend(uint8_t level, const Target& target);
-  // Returns the leaf for the target, without reading the leaf. Returns kNoPage if the root is a leaf, or if a page on
+  // The same for a point access to the leaf: marks it as used.
+  PageView DescendToUse(const Target& target);
+  // The same without reading the leaf. Returns kNoPage if the root is a leaf, or if a page on
   // the way is removed, lies left of the target or is not loaded. REQUIRES: a guard.
   PageView FindLeaf(const Target& target);
   // read.cc
   Found ReadPage(const PageView& page, std::string_view key, RecordBatch* answer);
   // scan.cc
   PageView PageOf(const ScanCursor& cursor, ScanHint hint);
+  void NoteScanned(PageId id, ScanCursor* cursor);
   // page_load.cc
   // How an image compares with what the tree says of its page. kUnclear: another thread has changed the tree meanwhile,
   // so the caller descends again.

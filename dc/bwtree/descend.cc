@@ -36,10 +36,7 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
       page = PageView{fence.sibling, pages_.LoadWord(fence.sibling)};
       continue;
     }
-    if (head == nullptr || head->level == level) {
-      if (level == 0) pages_.MarkUsed(page.id);
-      return page;
-    }
+    if (head == nullptr || head->level == level) return page;
     DEUT_CHECK(head->level > level);
     const PageId child = FindChild(head, target);
     DEUT_POINT("bwtree.descend.before_child");
@@ -47,6 +44,12 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
     DEUT_DCHECK(LevelOf(page.word) + 1 == head->level);
     BasePage::Prefetch(page.head());  // of a delta, only the first line is needed
   }
+}
+
+BwTree::PageView BwTree::DescendToUse(const Target& target) {
+  const PageView page = Descend(/*level=*/0, target);
+  pages_.MarkUsed(page.id);
+  return page;
 }
 
 BwTree::PageView BwTree::FindLeaf(const Target& target) {

@@ -92,11 +92,28 @@ class MappingTable {
     return Replace(id, PageWord::Memory(expected), PageWord::Memory(desired));
   }
 
-  // Second chance: marks the page as used. It takes one load, and a write only if the page was not marked.
-  void MarkUsed(PageId id) { SetMark(id, kUsed); }
+  // Second chance: marks the page as used, and as one that stays. It takes one load, and a write only if a mark
+  // changes.
+  void MarkUsed(PageId id) {
+    const uint8_t marks = marks_[id.value].load(std::memory_order_relaxed);
+    if ((marks & (kUsed | kTransient)) == kUsed) [[likely]]
+      return;
+    if ((marks & kTransient) != 0) (void)TestAndClearTransient(id);
+    SetMark(id, kUsed);
+  }
   bool used(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kUsed) != 0; }
   // Returns whether the page was used since the last call, and clears the mark.
   bool TestAndClearUsed(PageId id) { return TestAndClearMark(id, kUsed); }
+  // Marks a page that comes into memory. `transient`: only long scans use it, until MarkUsed is called.
+  void MarkLoaded(PageId id, bool transient) {
+    SetMark(id, kUsed);
+    if (transient) {
+      SetMark(id, kTransient);
+    } else {
+      (void)TestAndClearTransient(id);
+    }
+  }
+  bool transient(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kTransient) != 0; }
   // Marks a page of which most was deleted.
   void SetSparse(PageId id) { SetMark(id, kSparse); }
   bool sparse(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kSparse) != 0; }
@@ -196,9 +213,11 @@ class MappingTable {
 
   static constexpr uint8_t kUsed = 1;
   static constexpr uint8_t kSparse = 2;
+  static constexpr uint8_t kTransient = 4;
 
   MappingTable(void* memory, uint32_t capacity);
 
+  bool TestAndClearTransient(PageId id) { return TestAndClearMark(id, kTransient); }
   void SetMark(PageId id, uint8_t mark) {
     if ((marks_[id.value].load(std::memory_order_relaxed) & mark) == 0) {
       marks_[id.value].fetch_or(mark, std::memory_order_relaxed);

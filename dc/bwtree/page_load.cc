@@ -201,11 +201,17 @@ Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
   const uint32_t live = load->page->live_records();
   Chain chain(std::move(load->page));
   if (stub != nullptr) chain.CopyFromStub(stub);
+  // Before the page can be seen. A point access that comes later makes a transient page a lasting one.
+  pages_.MarkLoaded(page.id, /*transient=*/load->stay == PageStay::kTransient);
   DEUT_POINT("bwtree.load.before_cas");
   if (DEUT_CAS_FAILS("bwtree.load.cas") || !pages_.Replace(page.id, page.word, PageWord::Memory(chain.head()))) {
     return Status::Ok();
   }
   load->installed = true;
+  if (load->stay == PageStay::kTransient && page.parent != kNoPage) {
+    load->parent = page.parent;
+    load->parent_high = page.parent_head->fence->high_key();
+  }
   CountPublished(ChainBytes(chain.Release()));
   CountRecords(page.id, live);
   if (stub != nullptr) Retire(stub);

@@ -14,6 +14,8 @@
 #define DC_BWTREE_PAGE_LOAD_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "common/base/ids.h"
@@ -26,6 +28,12 @@
 
 namespace deut::dc {
 
+// What a page is loaded for.
+enum class PageStay : uint8_t {
+  kLasting,    // the access says that the page may be used again
+  kTransient,  // a long scan will read it once, or may do so: it is the first to leave memory
+};
+
 struct PageLoad {
   PageId id;
   ImageParts parts;
@@ -34,6 +42,12 @@ struct PageLoad {
   TableId table;  // the table that the parts state
   // Set by FinishLoad: this load's page is the one in memory. False: another thread was first.
   bool installed = false;
+  // Set by the caller before FinishLoad.
+  PageStay stay = PageStay::kLasting;
+  // Set by FinishLoad if it has installed a transient page: its parent, and the parent's upper bound. kNoPage: the page
+  // was reached from its left neighbour.
+  PageId parent = kNoPage;
+  std::string parent_high;
 
   // Returns CORRUPTION or IO_ERROR with page, segment and offset. NOT_FOUND: the page has moved, and the caller
   // begins again.

@@ -15,7 +15,7 @@ BwTree::Found BwTree::ReadPage(const PageView& page, std::string_view key, Recor
 
 BwTree::Found BwTree::Read(std::string_view key, RecordBatch* answer) {
   const ReclamationDomain::Guard guard(domain_);
-  return ReadPage(Descend(/*level=*/0, Target(key, Side::kAt)), key, answer);
+  return ReadPage(DescendToUse(Target(key, Side::kAt)), key, answer);
 }
 
 BwTree::Lookup BwTree::BeginRead(std::string_view key) {
@@ -59,7 +59,7 @@ BwTree::Found BwTree::EndRead(const Lookup& lookup, RecordBatch* answer) {
   DEUT_DCHECK(head == nullptr || lookup.step_ == kReadSteps);
   const bool found = head != nullptr && head->is_leaf() && !IsRemoved(head) &&
                      (!LiesLeft(*head, target) || DEUT_OMITTED("bwtree.lookup_fence"));
-  return ReadPage(found ? lookup.page_ : Descend(/*level=*/0, target), target.key, answer);
+  return ReadPage(found ? lookup.page_ : DescendToUse(target), target.key, answer);
 }
 
 }  // namespace deut::dc

@@ -92,11 +92,17 @@ BwTree::PageView BwTree::PageOf(const ScanCursor& cursor, ScanHint hint) {
     const PageView page{hint.page, pages_.LoadWord(hint.page)};
     if (page.loaded() && !IsRemoved(page.head())) {
       DEUT_DCHECK(page.head()->base->low() == cursor.low);
-      pages_.MarkUsed(page.id);
       return page;
     }
   }
   return Descend(/*level=*/0, Target(cursor.low, Side::kAt));
+}
+
+// The first pages of a scan count like those of point accesses. A long scan does not come back to a page, and may read
+// more pages than memory holds. With marks for its pages it would push out those that others use.
+void BwTree::NoteScanned(PageId id, ScanCursor* cursor) {
+  if (!cursor->is_long()) pages_.MarkUsed(id);
+  ++cursor->pages;
 }
 
 bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* answer, ScanHint* hint) {
@@ -108,6 +114,7 @@ bool BwTree::ScanAscending(ScanCursor* cursor, ScanBudget* budget, RecordBatch* 
   const ReclamationDomain::Guard guard(domain_);
   const PageView page = PageOf(*cursor, here);
   if (!page.loaded()) return false;
+  NoteScanned(page.id, cursor);
   const Fence& fence = *page.head()->fence;
   const bool last_page = !fence.bounded() || (!cursor->high.empty() && cursor->high <= fence.high_key());
   // A page that the scan enters at its low end needs no search.
@@ -160,6 +167,7 @@ bool BwTree::ScanDescending(ScanCursor* cursor, ScanBudget* budget, RecordBatch*
   const ReclamationDomain::Guard guard(domain_);
   const PageView page = Descend(/*level=*/0, Target(cursor->high, Side::kBelow));
   if (!page.loaded()) return false;
+  NoteScanned(page.id, cursor);
   LeafMerge merge(page.head(), cursor->low, cursor->high);
   Tombstones tombstones;
   const size_t before = answer->size();

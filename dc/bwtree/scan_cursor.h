@@ -10,11 +10,16 @@
 namespace deut::dc {
 
 // The key range [low, high) that a scan has still to return; an empty high is above every key. This is the scan's
-// whole state.
+// whole state, except for `pages`, which decides what stays in memory (page_evictor.h).
 struct ScanCursor {
   std::string low;
   std::string high;
   bool complete = false;
+  uint64_t pages = 0;  // pages that it has read; one that two answers share counts twice
+
+  // A scan of at most this many pages is likely to be repeated, like a point read: its pages stay in memory.
+  static constexpr uint64_t kPagesOfShortScan = 8;
+  bool is_long() const { return pages >= kPagesOfShortScan; }
 };
 
 // The page where an ascending scan continues, as its left neighbour's fence named it; kNoPage: the scan descends to

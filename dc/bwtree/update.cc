@@ -60,7 +60,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
   const ReclamationDomain::Guard guard(domain_);
   Owned<RecordDelta> delta;
   for (bool placed = hint.page_.id != kNoPage;; placed = false) {
-    PageView page = placed ? hint.page_ : Descend(/*level=*/0, target);
+    PageView page = placed ? hint.page_ : DescendToUse(target);
     if (placed) page.word = pages_.LoadWord(page.id);
     if (page.head() == nullptr) {
       if (page.parent == kNoPage) return Outcome::kNotLoaded;  // reached from its left neighbour

@@ -30,7 +30,9 @@ class LeafLister final : public PageVisitor {
   void Visit(const VisitedPage& page) override {
     const Node* const head = page.word.head();
     if (head == nullptr || IsStub(head)) return;
-    std::vector<PageId>& ids = pages_.used(page.id) ? list_.used : list_.others;
+    // The next start has better uses for memory than what a long scan has passed over.
+    const bool used = pages_.used(page.id) && !pages_.transient(page.id);
+    std::vector<PageId>& ids = used ? list_.used : list_.others;
     if (ids.size() < HotPageList::kMaxPages) ids.push_back(page.id);
   }
 

@@ -11,6 +11,7 @@
 #include "common/base/ids.h"
 #include "common/runtime/runtime.h"
 #include "dc/bwtree/inner_view.h"
+#include "dc/bwtree/page_load.h"
 #include "dc/page_cache/image_read.h"
 #include "dc/page_cache/load_waiter.h"
 #include "dc/page_store/page_id.h"
@@ -23,6 +24,7 @@ struct LoadArrival {
   std::string key;
   Side side = Side::kAt;
   LoadUrgency urgency = LoadUrgency::kNow;
+  PageStay stay = PageStay::kLasting;
   LoadWaiter* waiter = nullptr;
 };
 
@@ -32,6 +34,7 @@ struct LeafLoad {
   std::string key;
   Side side = Side::kAt;
   LoadUrgency urgency = LoadUrgency::kNow;
+  PageStay stay = PageStay::kLasting;
   LoadWaiterList waiters;
   bool waiting = true;              // it is in the LoadQueue
   std::unique_ptr<ImageRead> read;  // while its files are opened, and while it is read

@@ -55,12 +55,14 @@ LoadThread::~LoadThread() {
   DEUT_CHECK(loads_.empty() && ready_.empty() && places_taken_ == 0);
 }
 
-void LoadThread::Add(PageId id, TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter) {
+void LoadThread::Add(PageId id, TableId table, const Target& target, LoadUrgency urgency, PageStay stay,
+                     LoadWaiter* waiter) {
   inbox_.Add({.id = id,
               .table = table,
               .key = std::string(target.key),
               .side = target.side,
               .urgency = urgency,
+              .stay = stay,
               .waiter = waiter});
 }
 
@@ -108,6 +110,7 @@ void LoadThread::Accept(LoadArrival arrival) {
     load->key = std::move(arrival.key);
     load->side = arrival.side;
     load->urgency = arrival.urgency;
+    load->stay = arrival.stay;
     if (arrival.waiter != nullptr) load->waiters.Push(arrival.waiter);
     waiting_.Push(load);
     return;
@@ -115,6 +118,7 @@ void LoadThread::Accept(LoadArrival arrival) {
   LeafLoad* const joined = at->second.get();
   const LoadQueue::Lane lane = LoadQueue::LaneOf(*joined);
   if (arrival.waiter != nullptr) joined->waiters.Push(arrival.waiter);
+  if (arrival.stay == PageStay::kLasting) joined->stay = PageStay::kLasting;
   if (arrival.urgency == LoadUrgency::kNow && joined->urgency == LoadUrgency::kWhenMemory &&
       DEUT_STEP("load.take_along")) {
     joined->urgency = LoadUrgency::kNow;
@@ -276,6 +280,7 @@ void LoadThread::Finish(LeafLoad* load) {
   // A load without a read was found to need none.
   if (load->read != nullptr) {
     PageLoad page;
+    page.stay = load->stay;
     const Status read = load->read->Build(store_, &page);
     status = host_.FinishLoad(load->table, Target(load->key, load->side), &page, read);
     places_taken_ -= load->read->parts();

@@ -94,7 +94,7 @@ class LoadThread final : private FileOpener::Client {
   LoadThread& operator=(const LoadThread&) = delete;
 
   // `id`: the page that the target names, and that is not in memory. `waiter` may be null.
-  void Add(PageId id, TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter);
+  void Add(PageId id, TableId table, const Target& target, LoadUrgency urgency, PageStay stay, LoadWaiter* waiter);
   // Some memory was freed, or is no longer limited.
   void OnMemoryFreed();
 

@@ -56,14 +56,16 @@ class PageEvictor::MoveVisitor final : public PageVisitor {
 
 // Visits the leaves of one parent. The leaves that the mode chooses are evicted if they are clean, else handed to the
 // flusher. In mode kDrain this is done only with leaves that cannot be moved.
-class PageEvictor::Sweep final : public PageVisitor {
+class PageEvictor::LeafVisitor final : public PageVisitor {
  public:
-  Sweep(BwTree& tree, MappingTable& pages, PageFlusher& flusher, Mode mode)
+  LeafVisitor(BwTree& tree, MappingTable& pages, PageFlusher& flusher, Mode mode)
       : tree_(tree), pages_(pages), flusher_(flusher), mode_(mode) {}
 
   void Visit(const VisitedPage& page) override {
+    ++stepped_.visited;
     const Node* const head = page.word.head();
     if (head == nullptr || (mode_ == Mode::kDrain && !IsInDrainingSlab(head))) return;
+    if (mode_ == Mode::kTransient && !pages_.transient(page.id)) return;
     if (mode_ == Mode::kDrain && tree_.Move(page)) {
       ++moved_;
       return;
@@ -71,11 +73,15 @@ class PageEvictor::Sweep final : public PageVisitor {
     if (page.parent == kNoPage) return;
     if (flusher_.full()) {
       if (!rest_) rest_.emplace(page.high);
+      stepped_.kept = true;
       return;
     }
-    if (mode_ == Mode::kClock && pages_.TestAndClearUsed(page.id)) return;
+    if (mode_ != Mode::kDrain && pages_.TestAndClearUsed(page.id)) {
+      stepped_.kept = true;
+      return;
+    }
     if (IsClean(head)) {
-      evicted_ += tree_.Evict(page) ? 1 : 0;
+      stepped_.evicted += tree_.Evict(page) ? 1 : 0;
       return;
     }
     const PageFlusher::Added added = flusher_.Add(tree_, page.id);
@@ -86,7 +92,7 @@ class PageEvictor::Sweep final : public PageVisitor {
     }
   }
 
-  uint64_t evicted() const { return evicted_; }
+  const Stepped& stepped() const { return stepped_; }
   uint64_t moved() const { return moved_; }
   PageSet TakeAdded() { return std::move(added_); }
   std::vector<std::string> TakeToLoad() { return std::move(to_load_); }
@@ -98,14 +104,14 @@ class PageEvictor::Sweep final : public PageVisitor {
   MappingTable& pages_;
   PageFlusher& flusher_;
   const Mode mode_;
-  uint64_t evicted_ = 0;
+  Stepped stepped_;
   uint64_t moved_ = 0;
   PageSet added_;
   std::vector<std::string> to_load_;
   std::optional<std::string> rest_;
 };
 
-// Visits the same leaves again, and hands those to the flusher that were loaded to be written as a whole.
+// Visits the same leaves again, and hands those to the flusher that had to be loaded before they could be written.
 class PageEvictor::FlushVisitor final : public PageVisitor {
  public:
   FlushVisitor(BwTree& tree, PageFlusher& flusher, std::span<const std::string> upper_bounds)
@@ -275,13 +281,42 @@ uint64_t PageEvictor::FreeSome() {
     const uint64_t accounted = budget_.accounted();
     target = std::min(target, accounted - std::min(accounted, budget_.limit() / 16));
   }
+  const uint64_t transient = DEUT_STEP("evict.transient_first") ? EvictTransient(target) : 0;
+  if (transient != 0 && budget_.accounted() <= target) return drained + transient + AgeOthers();
   // A round starts where the last one ended. The first one may only clear marks, so up to three are run.
   uint64_t evicted = Round(target);
   for (int round = 1; round < 3 && evicted == 0; ++round) {
     LeaveSecondChance();
     evicted = Round(target);
   }
-  return drained + evicted;
+  return drained + transient + evicted;
+}
+
+uint64_t PageEvictor::EvictTransient(uint64_t target) {
+  TransientPages& transient = loader_.transient_pages();
+  const size_t places = transient.size();
+  uint64_t evicted = 0;
+  // The first visit may only clear marks, so each place but the youngest is visited twice. A place that is given up
+  // leaves its second visit to the others, at last to the youngest: that is better than to take the marks of lasting
+  // pages.
+  for (size_t left = 2 * places - std::min<size_t>(places, 1); left > 0 && !ShouldStop(target); --left) {
+    std::optional<TransientPages::Place> place = transient.Take();
+    if (!place.has_value()) break;
+    returner_.RunIfDue();
+    BwTree::Walk leaves{.high = place->high, .complete = false};
+    const Stepped stepped = Step(place->table, Mode::kTransient, &leaves);
+    if (stepped.kept) transient.Add(*std::move(place));
+    NoteEvicted(stepped.evicted);
+    evicted += stepped.evicted;
+  }
+  return evicted;
+}
+
+uint64_t PageEvictor::AgeOthers() {
+  const auto pages = static_cast<int64_t>(trees_.pages.used());
+  // Rounds have moved the hand as well. At most one rotation of theirs counts.
+  hand_.owed = std::max(hand_.owed, -pages) + pages / static_cast<int64_t>(kAttemptsOfRotation) + 1;
+  return Sweep([this] { return stops() || hand_.owed <= 0; });
 }
 
 void PageEvictor::LeaveSecondChance() {
@@ -315,7 +350,7 @@ uint64_t PageEvictor::DrainTable(TableId table) {
   while (!leaves.complete && !MustStopMoving()) {
     returner_.RunIfDue();
     const uint64_t freed_before = evicted + moves();
-    evicted += Step(table, Mode::kDrain, &leaves);
+    evicted += Step(table, Mode::kDrain, &leaves).evicted;
     if (evicted + moves() == freed_before) continue;
     trees_.domain.Collect();
     waiters_.Wake();
@@ -340,38 +375,51 @@ uint64_t PageEvictor::DrainTable(TableId table) {
 }
 
 uint64_t PageEvictor::Round(uint64_t target) {
-  uint64_t evicted = 0;
   rounds_.fetch_add(1, std::memory_order_relaxed);
-  const std::vector<TableId> tables = tables_.LiveTables();
+  return Sweep([&] { return ShouldStop(target); });
+}
+
+uint64_t PageEvictor::Sweep(absl::FunctionRef<bool()> done) {
+  uint64_t evicted = 0;
+  std::vector<TableId> tables = tables_.LiveTables();
+  std::ranges::rotate(tables, std::ranges::lower_bound(tables, hand_.table));
   for (const TableId table : tables) {
-    evicted += SweepTable(table, target);
-    if (ShouldStop(target)) break;
+    hand_.table = table;
+    evicted += SweepTable(table, done);
+    // A step often ends a small table and the sweep together. If the hand began with that table again, its pages would
+    // have no time for their second chance, and the hand might never get to the other tables.
+    if (hand_.at[table].complete) hand_.table = TableId(table.value + 1);
+    if (done()) break;
   }
-  if (hands_.size() > 2 * tables.size()) hands_.clear();  // most are of dropped tables
+  if (hand_.at.size() > 2 * tables.size()) hand_.at.clear();  // most are of dropped tables
   trees_.domain.Collect();
   return evicted;
 }
 
-uint64_t PageEvictor::SweepTable(TableId table, uint64_t target) {
+uint64_t PageEvictor::SweepTable(TableId table, absl::FunctionRef<bool()> done) {
   uint64_t evicted = 0;
-  BwTree::Walk& hand = hands_[table];
-  if (hand.complete) hand = BwTree::Walk();
-  while (!hand.complete && !ShouldStop(target)) {
+  BwTree::Walk& at = hand_.at[table];
+  if (at.complete) at = BwTree::Walk();
+  while (!at.complete && !done()) {
     returner_.RunIfDue();
-    const uint64_t now = Step(table, Mode::kClock, &hand);
-    evicted += now;
-    evictions_.fetch_add(now, std::memory_order_relaxed);
-    if (now != 0) {
-      trees_.domain.Collect();
-      waiters_.Wake();
-    }
+    const Stepped stepped = Step(table, Mode::kClock, &at);
+    hand_.owed -= static_cast<int64_t>(stepped.visited);
+    NoteEvicted(stepped.evicted);
+    evicted += stepped.evicted;
   }
   return evicted;
 }
 
-uint64_t PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* walk) {
+void PageEvictor::NoteEvicted(uint64_t pages) {
+  evictions_.fetch_add(pages, std::memory_order_relaxed);
+  if (pages == 0) return;
+  trees_.domain.Collect();
+  waiters_.Wake();
+}
+
+PageEvictor::Stepped PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* walk) {
   DEUT_CHECK(flusher_->empty());  // each batch was written or given up, so no page stays claimed
-  uint64_t evicted = 0;
+  Stepped stepped;
   BwTree::Walk next = *walk;
   PageSet written;
   std::vector<std::string> to_load;
@@ -380,11 +428,11 @@ uint64_t PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* walk) {
     BwTree* const tree = source_.FindTree(table);
     if (tree == nullptr) {
       walk->complete = true;
-      return 0;
+      return stepped;
     }
-    Sweep sweep(*tree, trees_.pages, *flusher_, mode);
+    LeafVisitor sweep(*tree, trees_.pages, *flusher_, mode);
     tree->VisitPages(/*level=*/0, &next, &sweep);
-    evicted = sweep.evicted();
+    stepped = sweep.stepped();
     moves_.fetch_add(sweep.moved(), std::memory_order_relaxed);
     if (sweep.rest()) next = BwTree::Walk{*sweep.rest(), /*complete=*/false};
     written = sweep.TakeAdded();
@@ -398,7 +446,7 @@ uint64_t PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* walk) {
       on_error_(status);
     }
     failing_ = !status.ok();
-    if (status.ok()) evicted += EvictWritten(table, *walk, written);
+    if (status.ok()) stepped.evicted += EvictWritten(table, *walk, written);
     return status.ok();
   };
   bool writable = write();
@@ -409,7 +457,7 @@ uint64_t PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* walk) {
     writable = write();
   }
   *walk = std::move(next);
-  return evicted;
+  return stepped;
 }
 
 uint64_t PageEvictor::EvictWritten(TableId table, BwTree::Walk walk, const PageSet& written) {

@@ -4,6 +4,17 @@
 // Its thread walks over the leaves as a clock with a second chance. A page that was used since the last visit loses
 // its mark. Otherwise the page is evicted if it is clean; if it is dirty, it is written and then evicted.
 // Inner pages, and the root of every table, stay: some thousandths of the data.
+// Scans. A page that is loaded for a long scan (scan_cursor.h), or ahead of a scan, is transient until a point access
+//   or a short scan uses it. Long scans set no marks. Transient pages are evicted first, with a second chance of their
+//   own, the oldest of them first (transient_pages.h). The hand leaves its place as long as these are enough. So a scan
+//   of any length pushes out nothing but its own pages, and takes the room between the low and the high mark.
+//   Pages below the youngest place are visited once in an attempt as long as the older places have enough, so that
+//   pages that were read ahead stay until the scan gets there.
+//   Other pages that nobody uses any more must go all the same. So each attempt for which transient pages are enough
+//   moves the hand by 1/kAttemptsOfRotation of all pages. Such an attempt frees a sixteenth of the budget, so a page
+//   that is used again while scans load 16 times the budget stays.
+// Tables. The hand goes over one table after the other, and then begins with the first one again. So the pages of all
+//   tables have the same time for their second chance.
 // Slabs. To evict pages leaves room in the slabs in which they lay, and the next pages fill it. After a change of the
 //   workload the next pages may have other sizes, and do not. When this room counts (memory_budget.h), the thread
 //   empties the thinnest slabs, as many as bring the used bytes to the low mark. It walks over all pages of the
@@ -39,6 +50,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/runtime/runtime.h"
@@ -105,18 +117,32 @@ class PageEvictor {
   uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }
 
  private:
-  class Sweep;
+  class LeafVisitor;
   class MoveVisitor;
   class FlushVisitor;
   class EvictVisitor;
+  static constexpr uint64_t kAttemptsOfRotation = 256;
   using PageSet = absl::flat_hash_set<PageId>;
 
   PageEvictor(Runtime& runtime, const BwTreeEnvironment& trees, TreeSource& source, TableList& tables,
               PageLoader& loader, MemoryBudget budget, Duration merge_interval,
               std::function<void(const Status&)> on_error, std::unique_ptr<PageFlusher> flusher);
 
-  // Which pages a walk treats: those that were not used since the last visit, or those in slabs that are to be emptied.
-  enum class Mode : uint8_t { kClock, kDrain };
+  // Which pages a walk treats: those that were not used since the last visit, the transient ones among these, or those
+  // in slabs that are to be emptied.
+  enum class Mode : uint8_t { kClock, kTransient, kDrain };
+  // What a step has done with the leaves of one parent.
+  struct Stepped {
+    uint64_t evicted = 0;
+    uint64_t visited = 0;
+    bool kept = false;  // a page that the mode treats has lost its mark, or found no room in the batch
+  };
+  // The clock's hand.
+  struct Hand {
+    TableId table;                                  // where the next round begins: at this id, or the next larger one
+    absl::flat_hash_map<TableId, BwTree::Walk> at;  // where it ended in each table
+    int64_t owed = 0;                               // pages that it has to visit although no page must be evicted
+  };
 
   void Run();
   // Returns the number of pages that were evicted or moved.
@@ -126,11 +152,18 @@ class PageEvictor {
   // Empties slabs if their room counts. Returns the number of pages that were evicted or moved.
   uint64_t DrainSlabs();
   uint64_t DrainTable(TableId table);
+  // Evicts transient pages until the accounted bytes are at most `target`. Returns the number of evicted pages.
+  uint64_t EvictTransient(uint64_t target);
+  // Moves the hand on because transient pages alone were evicted. Returns the number of evicted pages.
+  uint64_t AgeOthers();
   // A round over all tables, or until the accounted bytes are at most `target`. Returns the number of evicted pages.
   uint64_t Round(uint64_t target);
-  uint64_t SweepTable(TableId table, uint64_t target);
-  // Visits the leaves of one parent, below the walk's bound. Returns the number of evicted pages.
-  uint64_t Step(TableId table, Mode mode, BwTree::Walk* walk);
+  // Moves the hand over the rest of its table and over all others, or until it is `done`.
+  uint64_t Sweep(absl::FunctionRef<bool()> done);
+  uint64_t SweepTable(TableId table, absl::FunctionRef<bool()> done);
+  void NoteEvicted(uint64_t pages);
+  // Visits the leaves of one parent, below the walk's bound.
+  Stepped Step(TableId table, Mode mode, BwTree::Walk* walk);
   uint64_t EvictWritten(TableId table, BwTree::Walk walk, const PageSet& written);
   // Loads the pages with these upper bounds and hands them to the flusher. They are update chains of pages that are
   // not in memory, too long to be written as one more part. At most kMaxLoadedPerBatch are loaded before they are
@@ -153,7 +186,7 @@ class PageEvictor {
   // Only the evictor's thread uses these.
   PageMerger merger_;
   FreedMemoryReturner returner_;
-  absl::flat_hash_map<TableId, BwTree::Walk> hands_;  // where the last round ended in each table
+  Hand hand_;
   bool failing_ = false;
   int idle_drains_ = 0;  // the last drains that have gained nothing
 

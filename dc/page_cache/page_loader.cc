@@ -81,30 +81,32 @@ PageLoader::PageLoader(Runtime& runtime, TreeSource& trees, ReclamationDomain& d
       store_(store),
       damaged_(damaged),
       gate_mutex_(runtime),
+      transient_(runtime),
       opener_(runtime, store) {}
 
 PageLoader::~PageLoader() = default;
 
-Result<bool> PageLoader::Start(TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter) {
+Result<bool> PageLoader::Start(TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter,
+                               PageStay stay) {
   DEUT_DCHECK(!domain_.guard_held());
   PageLoad load;
   if (!BeginLoad(table, target, &load)) return false;
   if (damaged_ != nullptr) DEUT_RETURN_IF_ERROR(damaged_->RecentFailure(load.id, table));
-  threads_[load.id.value % threads_.size()]->Add(load.id, table, target, urgency, waiter);
+  threads_[load.id.value % threads_.size()]->Add(load.id, table, target, urgency, stay, waiter);
   return true;
 }
 
 void PageLoader::ReadAhead(TableId table, std::span<const std::string> keys, Side side) {
   for (const std::string& key : keys) {
-    (void)Start(table, Target(key, side), LoadUrgency::kWhenMemory, /*waiter=*/nullptr);
+    (void)Start(table, Target(key, side), LoadUrgency::kWhenMemory, /*waiter=*/nullptr, PageStay::kTransient);
   }
 }
 
-Status PageLoader::Load(TableId table, const Target& target) {
+Status PageLoader::Load(TableId table, const Target& target, PageStay stay) {
   DEUT_CHECK(!LoadThread::IsCurrent());
   Countdown countdown(runtime_, 1);
   Countdown::Waiter waiter(countdown);
-  DEUT_ASSIGN_OR_RETURN(const bool started, Start(table, target, LoadUrgency::kNow, &waiter));
+  DEUT_ASSIGN_OR_RETURN(const bool started, Start(table, target, LoadUrgency::kNow, &waiter, stay));
   if (!started) return Status::Ok();
   countdown.Wait();
   return waiter.status();
@@ -140,6 +142,7 @@ Status PageLoader::FinishLoad(TableId table, const Target& target, PageLoad* loa
   // record.
   Status status = read == ErrorCode::kNotFound ? DEUT_ERROR(kCorruption, read.message()) : read;
   if (status.ok()) status = tree->FinishLoad(target, load);
+  if (load->parent != kNoPage) transient_.Add({.table = table, .parent = load->parent, .high = load->parent_high});
   return damaged_ == nullptr ? status : damaged_->RecordRead(load->id, table, status);
 }
 

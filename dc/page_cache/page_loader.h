@@ -23,11 +23,13 @@
 #include "common/sync/mutex.h"
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_load.h"
 #include "dc/bwtree/tree_source.h"
 #include "dc/page_cache/damaged_pages.h"
 #include "dc/page_cache/file_opener.h"
 #include "dc/page_cache/load_thread.h"
 #include "dc/page_cache/load_waiter.h"
+#include "dc/page_cache/transient_pages.h"
 #include "dc/page_store/segment_store.h"
 
 namespace deut::dc {
@@ -58,10 +60,11 @@ class PageLoader final : private LoadHost {
   // true: `waiter`, if not null, is called once. It may have been called already when this returns.
   // false: look up again. The leaf is in memory, or the table is gone; the waiter is not called.
   // CORRUPTION, IO_ERROR: a read of the page has failed a moment ago; the waiter is not called.
-  Result<bool> Start(TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter);
-  // Starts to load the leaves that Target(key, side) names, in this order. Nobody waits for them, so they wait for all
-  // other loads, and never for memory: the loader gives them up when memory is short, or when it ends. It logs pages
-  // that cannot be read.
+  Result<bool> Start(TableId table, const Target& target, LoadUrgency urgency, LoadWaiter* waiter,
+                     PageStay stay = PageStay::kLasting);
+  // Starts to load the leaves that Target(key, side) names, in this order, as transient pages. Nobody waits for
+  // them, so they wait for all other loads, and never for memory: the loader gives them up when memory is short, or
+  // when it ends. It logs pages that cannot be read.
   void ReadAhead(TableId table, std::span<const std::string> keys, Side side);
 
   // For a waiter inside OnLoaded that has more to do: calls waiter->OnLoaded again, with OK, on the same thread. Other
@@ -75,7 +78,7 @@ class PageLoader final : private LoadHost {
   // table is gone.
   // CORRUPTION, IO_ERROR: the page cannot be read; nothing is changed.
   // REQUIRES: no guard is held; not called by a waiter.
-  Status Load(TableId table, const Target& target);
+  Status Load(TableId table, const Target& target, PageStay stay = PageStay::kLasting);
   // Loads the leaves that Target(key, side) names, together. Blocks until each was tried. REQUIRES: as Load.
   void LoadAll(TableId table, std::span<const std::string> keys, Side side);
 
@@ -85,6 +88,8 @@ class PageLoader final : private LoadHost {
   // function any more.
   using MemoryGate = std::function<bool(uint64_t loading_bytes, LoadAdmission admission)>;
   void SetMemoryGate(MemoryGate has_memory);
+  // Where the transient pages are that were loaded.
+  TransientPages& transient_pages() { return transient_; }
   // Some memory was freed: loads that wait for memory ask again. Cheap if there are none.
   void OnMemoryFreed();
 
@@ -112,6 +117,7 @@ class PageLoader final : private LoadHost {
   Mutex gate_mutex_;
   MemoryGate has_memory_ DEUT_GUARDED_BY(gate_mutex_);
   std::atomic<uint64_t> loading_bytes_{0};  // size of the pages that all threads are reading
+  TransientPages transient_;
   FileOpener opener_;
   std::vector<std::unique_ptr<LoadThread>> threads_;  // the last member: they use the others
 };

@@ -24,6 +24,11 @@ Target WantedPage(Direction direction, const ScanCursor& cursor) {
   return direction == Direction::kAscending ? Target(cursor.low, Side::kAt) : Target(cursor.high, Side::kBelow);
 }
 
+// The page that a scan loads next.
+PageStay StayOfScanned(const ScanCursor& cursor) {
+  return cursor.is_long() ? PageStay::kTransient : PageStay::kLasting;
+}
+
 Status NoSuchTable(TableId table) { return DEUT_ERROR(kNotFound, "there is no table ", table.value); }
 
 }  // namespace
@@ -126,7 +131,8 @@ Result<bool> RecordOperations::StartLoad(TableId table, Direction direction, Sca
   const uint64_t pages_ahead = PagesAhead(scan->ahead.misses++, /*whole=*/true, scan->budget, answer);
   ReadAhead(table, direction, scan->cursor, pages_ahead);
   // From this call on the waiter may use `scan` and `answer`.
-  return loader_.Start(table, WantedPage(direction, scan->cursor), LoadUrgency::kWhenMemory, waiter);
+  return loader_.Start(table, WantedPage(direction, scan->cursor), LoadUrgency::kWhenMemory, waiter,
+                       StayOfScanned(scan->cursor));
 }
 
 Result<RecordOperations::ScanStop> RecordOperations::ScanPages(TableId table, Direction direction, ScanCursor* cursor,
@@ -173,7 +179,7 @@ Status RecordOperations::Scan(TableId table, Direction direction, ScanCursor* cu
     evictor_.WaitForMemory(PageEvictor::Purpose::kToRead);
     ReadAhead(table, direction, *cursor, PagesAhead(misses++, /*whole=*/ahead == nullptr, *budget, *answer));
     // This costs nothing if the leaf is loaded by now.
-    DEUT_RETURN_IF_ERROR(loader_.Load(table, WantedPage(direction, *cursor)));
+    DEUT_RETURN_IF_ERROR(loader_.Load(table, WantedPage(direction, *cursor), StayOfScanned(*cursor)));
   }
 }
 

@@ -57,6 +57,7 @@ Status BulkScan::Next(ScanBatch* batch, Deadline deadline) {
   budget.bytes = std::min<uint64_t>(spec_.batch_bytes, bytes_);
   DEUT_RETURN_IF_ERROR(operations_.Scan(spec_.table, spec_.direction, &stretch, &budget, kPagesPerBatch,
                                         &batch->records, &ahead_, deadline));
+  left_.pages = stretch.pages;
   bytes_ -= std::min<uint64_t>(bytes_, batch->records.bytes().size());
 
   if (stretch.complete) {

@@ -467,6 +467,7 @@ Status DataComponentServer::BeginScan(DataRequest* request, RecordOperations::Sc
   scan->cursor.low = request->low;
   scan->cursor.high = request->high;
   scan->cursor.complete = false;
+  scan->cursor.pages = 0;
   scan->pages = kMaxPagesPerScan;
   scan->ahead = RecordOperations::ScanReadAhead();
   DEUT_ASSIGN_OR_RETURN(const RecordOperations::ScanStop stop,

@@ -1,5 +1,6 @@
 #include "dc/server/data_component_server.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,8 @@
 #include "common/base/concat.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
+#include "dc/bwtree/scan_cursor.h"
+#include "dc/page_store/hot_page_list.h"
 #include "dc/server/server_fixture.h"
 #include "gtest/gtest.h"
 #include "protocol/limits.h"
@@ -473,6 +476,39 @@ TEST_F(DataComponentServerTest, S4BulkScansStayInsideTheGrant) {
     for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(keys[i], ascending ? Key(100 + i) : Key(899 - i));
     EXPECT_EQ(scan->Grant(ascending ? Key(5) : Key(950), 1), ErrorCode::kInvalidArgument);
   }
+}
+
+// Each batch reads fewer pages than a short scan.
+TEST_F(DataComponentServerTest, ALongBulkScanMakesFewPagesWorthKeeping) {
+  Fill(3000);
+  ASSERT_TRUE(server_->TakeCheckpoints(log_.end()).ok());
+  stream_.reset();
+  server_.reset();
+  DataComponentOptions options = SmallServer();
+  options.records.fetch_hot_pages = true;  // lists the pages that are in memory at a checkpoint
+  options.records.merge_interval = std::chrono::hours(1);
+  server_ = std::move(*DataComponentServer::Open(options, *storage_, RealRuntime()));
+  while (Counter(*server_, "hot_pages_fetching") != 0) RealRuntime().Yield();
+  sender_ = SayHello(*server_, 1);
+  stream_ = std::move(*server_->OpenApplyLog(sender_, &listener_, kNoDeadline));
+  ScanSpec spec;
+  spec.table = kTable;
+  spec.batch_bytes = 2000;
+  auto scan = std::move(*server_->OpenScan(sender_, spec, kNoDeadline));
+  ASSERT_TRUE(scan->Grant("", 1 << 20).ok());
+  ScanBatch batch;
+  size_t records = 0;
+  do {
+    ASSERT_TRUE(scan->Next(&batch, kNoDeadline).ok());
+    records += batch.records.size();
+  } while (!batch.complete);
+  EXPECT_EQ(records, 3000u);
+  ASSERT_TRUE(Send(log_.Put(Key(0), "the checkpoint has something to do").Take()).ok());
+  ASSERT_TRUE(server_->TakeCheckpoints(log_.end()).ok());
+  const auto list = ReadHotPages(*storage_, Concat(options.directory, "/pages"));
+  ASSERT_TRUE(list.ok()) << list.status().ToString();
+  EXPECT_LE(list->used.size(), ScanCursor::kPagesOfShortScan);
+  EXPECT_GT(list->others.size(), 3 * ScanCursor::kPagesOfShortScan);
 }
 
 TEST_F(DataComponentServerTest, BulkScansStopAtTheGrantedBytes) {

@@ -70,6 +70,33 @@ TEST_F(WarmStartTest, WithoutTheOptionNothingIsRecordedOrFetched) {
   EXPECT_GT(world.Counter("pages_loaded"), 0u);
 }
 
+// The list has those pages first that are worth keeping.
+TEST_F(WarmStartTest, OnlyTheFirstPagesOfALongScanAreWorthKeeping) {
+  constexpr uint64_t kRecords = 3000;
+  RecordStoreOptions without_list = Options();
+  without_list.fetch_hot_pages = false;
+  {
+    World world(without_list, &disk_);
+    Fill(&world, kRecords);
+  }
+  const auto storage = disk_.Mount();
+  const auto store = OpenLife(*storage, /*incarnation=*/77, Options());
+  ASSERT_TRUE(store.ok()) << store.status().ToString();
+  WaitForFetch(**store);  // there is no list yet
+  ScanCursor cursor;
+  ScanBudget budget;
+  RecordBatch answer;
+  RecordOperations& operations = (*store)->operations();
+  ASSERT_TRUE(operations.Scan(kTable, Direction::kAscending, &cursor, &budget, UINT64_MAX, &answer).ok());
+  ASSERT_EQ(answer.size(), kRecords);
+  const Position position = (*store)->recovered();
+  ASSERT_TRUE((*store)->Checkpoint([&] { return position; }).ok());
+  const auto list = ReadHotPages(*storage, "/pages");
+  ASSERT_TRUE(list.ok()) << list.status().ToString();
+  EXPECT_EQ(list->used.size(), ScanCursor::kPagesOfShortScan);
+  EXPECT_GT(list->others.size(), 5 * ScanCursor::kPagesOfShortScan);
+}
+
 // The redo, updates, drops and checkpoints change the pages while they are fetched.
 TEST_F(WarmStartTest, RecordsAreRightWhilePagesAreFetchedAndChanged) {
   World world(Options(), &disk_);
