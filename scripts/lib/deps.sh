@@ -8,7 +8,7 @@ DEPS_REVISION=3
 DEBIAN_PACKAGES=(
   bazel-bootstrap clang-19 lld-19 llvm-19 libc++-19-dev libc++abi-19-dev libclang-rt-19-dev
   clang-format-19 clang-tidy-19 cmake ninja-build dpkg-dev ca-certificates
-  libjemalloc-dev liburing-dev libssl-dev libc-ares-dev zlib1g-dev
+  libjemalloc-dev liblz4-dev liburing-dev libssl-dev libc-ares-dev libzstd-dev zlib1g-dev
   protobuf-compiler protobuf-compiler-grpc
   perl python3 python3-six unicode-data git openssl iproute2 spin valgrind
 )
