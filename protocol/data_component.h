@@ -109,6 +109,8 @@ struct HelloAnswer {
   Position stable;
   uint64_t free_bytes = 0;
   std::vector<TableInfo> tables;
+  // False: a DC of an earlier version, which refuses a log that has options of a table (table_options.h).
+  bool knows_table_options = true;
 };
 
 enum class Direction : uint8_t { kAscending, kDescending };

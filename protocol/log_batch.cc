@@ -5,6 +5,7 @@
 #include "common/base/concat.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
+#include "protocol/table_options.h"
 
 namespace deut {
 namespace {
@@ -58,6 +59,9 @@ std::string Fault(const LogEntryView& entry) {
   const size_t limit = of_table ? kMaxTableNameBytes : kMaxKeyBytes;
   if (entry.key.empty() || entry.key.size() > limit) {
     return Concat(of_table ? "table name" : "key", " of ", entry.key.size(), " bytes, allowed are 1 to ", limit);
+  }
+  if (entry.kind == LogEntryKind::kCreateTable) {
+    return DecodeTableOptions(entry.value) ? "" : "unknown options of a table";
   }
   if (entry.kind != LogEntryKind::kPut && !entry.value.empty()) return "a value where there is none";
   if (entry.value.size() > kMaxValueBytes) {

@@ -7,7 +7,8 @@
 //   body       := update | low_water
 //   update     := timestamp:u64 table:u32 key_bytes:u16 value_bytes:u32 key value      kinds 1 put, 2 delete, 3 create table, 4 drop table
 //   low_water  := timestamp:u64                                                        kind 5
-// For create and drop the key is the table's name and the value is empty. Sequence is both the place in the commit
+// For create and drop the key is the table's name. The value of a create is the table's options (table_options.h), and
+// empty if there are none; that of a drop is empty. Sequence is both the place in the commit
 // (rule S1) and the record's sequence (rule X2). Positions never decrease; those of updates strictly increase. On the
 // wire a CRC-32C over from, to, durable and entries goes with the batch.
 // Thread-safety: none. Ownership: owns its bytes; views of an Iterator point into the batch.

@@ -143,6 +143,18 @@ TEST(LogBatchTest, RefusesEntriesBeyondTheLimits) {
   EXPECT_EQ(status(timeless), ErrorCode::kCorruption);
   EXPECT_TRUE(status(Update(LogEntryKind::kPut, 5, 1, long_key.substr(1), long_value.substr(1))).ok());
   EXPECT_TRUE(status(Update(LogEntryKind::kCreateTable, 5, 1, long_name.substr(1))).ok());
+  LogEntryView create = Update(LogEntryKind::kCreateTable, 5, 1, "t");
+  for (const std::string_view options : {"", "\1", "\2", "\3"}) {
+    create.value = options;
+    EXPECT_TRUE(status(create).ok());
+  }
+  for (const std::string_view unknown : {std::string_view("\0", 1), std::string_view("\4"), std::string_view("\1\1")}) {
+    create.value = unknown;
+    EXPECT_EQ(status(create), ErrorCode::kCorruption);
+  }
+  LogEntryView drop = Update(LogEntryKind::kDropTable, 5, 1, "t");
+  drop.value = "\2";
+  EXPECT_EQ(status(drop), ErrorCode::kCorruption);
 }
 
 TEST(LogBatchTest, ATornOrChangedBatchIsRefusedOrWellFormed) {

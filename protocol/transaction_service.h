@@ -22,6 +22,7 @@
 #include "common/runtime/runtime.h"
 #include "protocol/data_component.h"
 #include "protocol/operation.h"
+#include "protocol/table_options.h"
 
 namespace deut {
 
@@ -190,7 +191,7 @@ class TransactionService {
     return Status(ErrorCode::kWrongState, "this service does not tell names of tables");
   }
   virtual Result<TableId> OpenTable(std::string_view name, Deadline deadline) = 0;
-  virtual Result<TableId> CreateTable(std::string_view name, Deadline deadline) = 0;
+  virtual Result<TableId> CreateTable(std::string_view name, const TableOptions& options, Deadline deadline) = 0;
   virtual Status DropTable(std::string_view name, Deadline deadline) = 0;
   virtual Result<std::vector<TableInfo>> ListTables(Deadline deadline) = 0;
   virtual Result<ServiceStatus> GetStatus(Deadline deadline) = 0;

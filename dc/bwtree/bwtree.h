@@ -186,6 +186,7 @@ class BwTree {
 
   TableId table() const { return table_; }
   PageId root() const { return root_; }
+  Compression compression() const { return options_.compression; }
   // Counts the bytes of a node that has become part of a page. For the classes that put nodes on pages
   // (page_flusher.h).
   void CountPublished(size_t bytes) { bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
@@ -264,7 +265,8 @@ class BwTree {
   // `page` has replaced a base of `before` bytes.
   void CountIfSmall(size_t before, const BasePage& page);
   size_t SizeOf(PageId id, PageWord word) const;
-  // Upper bound of the bytes that the page's image takes on storage.
+  // Estimate of the bytes of a page that is not loaded, by its image. Too small only if its parts are compressed to less
+  // than an eighth.
   size_t ImageBytes(PageId id) const;
   // Drops the leaf's tombstones if they are most of it.
   void ConsolidateIfMostlyTombstones(PageId id, std::string_view key, MergeReport* report);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "common/base/compression.h"
+
 namespace deut::dc {
 
 struct BwTreeOptions {
@@ -15,6 +17,8 @@ struct BwTreeOptions {
   // leaf_page_bytes.
   uint16_t leaf_chain_length = 20;
   uint16_t inner_chain_length = 4;
+  // How the parts of its pages are compressed on storage.
+  Compression compression = Compression::kNone;
 };
 
 struct BwTreeStatistics {

@@ -44,6 +44,8 @@ namespace {
 constexpr size_t kMergeLimitDivisor = 2;
 // A page that has shrunk to limit / kSmallPageDivisor may be worth a search for a neighbour.
 constexpr size_t kSmallPageDivisor = 4;
+// A page of a table with compression is assumed to have at most this many times the bytes that it has on storage.
+constexpr size_t kAssumedCompression = 8;
 
 // Size of the page's entries. The rest of a page (header, bounds) does not count: a merge does not carry it over.
 size_t ContentBytes(const BasePage& page) { return page.run_bytes(0, page.count()); }
@@ -78,7 +80,9 @@ size_t BwTree::ImageBytes(PageId id) const {
   size_t bytes = 0;
   const ImageParts image = pages_.Image(id);
   for (const PageAddress part : image.all()) bytes += part.length_bound();
-  return bytes;
+  // Addresses do not tell the bytes that packed parts have unpacked. Too low an estimate would load pages in vain, at
+  // each search for small pages. Too high a one only leaves a small page alone until it is loaded.
+  return options_.compression == Compression::kNone ? bytes : bytes * kAssumedCompression;
 }
 
 void BwTree::CountIfSmall(size_t before, const BasePage& page) {

@@ -157,6 +157,7 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
   Pending pending;
   pending.serial = static_cast<const FlushMark*>(mark)->state.serial;
   pending.begin = payloads_.size();
+  pending.compression = tree.compression();
   pending.old = pages_.Image(id);
   PartHeader& header = pending.header;
   header.page = id;
@@ -205,7 +206,8 @@ Status PageFlusher::Write() {
 Status PageFlusher::WriteParts(const SegmentAppender** failed) {
   for (Pending& pending : pending_) {
     SegmentAppender& appender = AppenderOf(pending);
-    auto address = appender.Append(pending.header, std::string_view(payloads_).substr(pending.begin, pending.bytes));
+    const std::string_view content = std::string_view(payloads_).substr(pending.begin, pending.bytes);
+    auto address = appender.AppendContent(pending.header, content, pending.compression);
     if (!address.ok()) {
       if (address.status() != ErrorCode::kInvalidArgument) *failed = &appender;
       return address.status();

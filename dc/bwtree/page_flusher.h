@@ -8,7 +8,8 @@
 //             mark.
 //   encode    encodes the content of the chain below the mark that the image lacks. It becomes a delta part if it is
 //             only records and the image has room for another part; else the whole page is encoded
-//   write     without a guard, a batch of pages at a time. The parts are readable on storage, but not durable: a
+//   write     without a guard, a batch of pages at a time. Parts of a table with compression are packed here
+//             (part_compression.h). The parts are readable on storage, but not durable: a
 //             checkpoint makes them durable
 //   register  MappingTable::SetImage. From here on the image is the newer one.
 //   clean     sets StoredState::written of the mark, or of the base page that has absorbed the mark, if that node
@@ -36,6 +37,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/compression.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
@@ -95,6 +97,7 @@ class PageFlusher {
     uint64_t serial;
     size_t begin;  // start of its payload in payloads_
     size_t bytes;
+    Compression compression;
     ImageParts old;
     PageAddress newest;  // its address, once it is appended
   };

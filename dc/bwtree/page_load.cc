@@ -91,6 +91,7 @@ Status PageLoad::BuildImage(absl::FunctionRef<Result<PartView>(size_t i)> part) 
   page = std::move(*decoded);
   if (page->fence->sibling == id) return Named(DEUT_ERROR(kCorruption, "the page is its own right sibling"), id, base);
   table = base_part->header.table;
+  compression = base_part->compression;
   if (base_part->header.level != page->level) {
     return Named(DEUT_ERROR(kCorruption, "the part says that the page is of another level"), id, base);
   }
@@ -106,6 +107,7 @@ Status PageLoad::BuildImage(absl::FunctionRef<Result<PartView>(size_t i)> part) 
         view.header.level != page->level) {
       return Named(DEUT_ERROR(kCorruption, "the delta part is not the next one of this image"), id, parts[i]);
     }
+    if (compression == Compression::kNone) compression = view.compression;
     auto decoded_deltas = DecodeDeltaImage(view.payload);
     if (!decoded_deltas.ok()) return Named(decoded_deltas.status(), id, parts[i]);
     for (Owned<RecordDelta>& delta : *decoded_deltas) {

@@ -18,6 +18,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "common/base/compression.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "dc/bwtree/base_page.h"
@@ -40,6 +41,8 @@ struct PageLoad {
   // The page that ReadImage built.
   Owned<BasePage> page;
   TableId table;  // the table that the parts state
+  // The compression of the base part, or else of the newest packed delta part; kNone: no part is packed.
+  Compression compression = Compression::kNone;
   // Set by FinishLoad: this load's page is the one in memory. False: another thread was first.
   bool installed = false;
   // Set by the caller before FinishLoad.

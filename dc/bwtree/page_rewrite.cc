@@ -65,17 +65,20 @@ Status PageRewriter::Add(const PartView& part) {
   header.page = id;
   header.table = part.header.table;
   header.level = part.header.level;
-  if (image.count() == 1) return Append(&base_, header, part.payload, image);
+  if (image.count() == 1) {
+    header.packed = part.header.packed;
+    return Append(&base_, header, part.payload, Compression::kNone, image);
+  }
   const std::span<const PageAddress> deltas = image.all().first(image.count() - 1);
   const PageAddress base = image[image.count() - 1];
   const bool as_delta = part.header.kind == PartKind::kDelta && BytesOf(deltas) < base.length_bound() / 2;
   const Status read = as_delta ? MergeDeltas(id, image) : MergeWhole(id, image);
   DEUT_POINT("bwtree.rewrite.read");
   if (!read.ok()) return HasChanged(id, image) ? Status::Ok() : read;
-  if (!as_delta) return Append(&base_, header, payload_, image);
+  if (!as_delta) return Append(&base_, header, payload_, compression_, image);
   header.kind = PartKind::kDelta;
   header.previous = base;
-  return Append(&delta_, header, payload_, image);
+  return Append(&delta_, header, payload_, compression_, image);
 }
 
 Status PageRewriter::MergeWhole(PageId id, const ImageParts& parts) {
@@ -86,10 +89,12 @@ Status PageRewriter::MergeWhole(PageId id, const ImageParts& parts) {
   statistics_.bytes_read += BytesOf(parts.all());
   payload_.clear();
   EncodeBaseImage(*load.page, &payload_);
+  compression_ = load.compression;
   return Status::Ok();
 }
 
 Status PageRewriter::MergeDeltas(PageId id, const ImageParts& parts) {
+  compression_ = Compression::kNone;
   std::vector<Owned<RecordDelta>> deltas;  // the newest first
   for (size_t i = 0; i + 1 < parts.count(); ++i) {
     DEUT_RETURN_IF_ERROR(store_.Read(parts[i], id, &buffer_));
@@ -99,6 +104,7 @@ Status PageRewriter::MergeDeltas(PageId id, const ImageParts& parts) {
       return DEUT_ERROR(kCorruption, "page ", id.value, " in segment ", parts[i].segment(), " at ", parts[i].offset(),
                         ": the delta part is not the next one of this image");
     }
+    if (compression_ == Compression::kNone) compression_ = view.compression;
     DEUT_ASSIGN_OR_RETURN(std::vector<Owned<RecordDelta>> updates, DecodeDeltaImage(view.payload));
     std::ranges::move(updates, std::back_inserter(deltas));
   }
@@ -114,8 +120,11 @@ Status PageRewriter::MergeDeltas(PageId id, const ImageParts& parts) {
   return Status::Ok();
 }
 
-Status PageRewriter::Append(Batch* batch, PartHeader header, std::string_view payload, const ImageParts& image) {
-  auto address = batch->appender->Append(header, payload);
+Status PageRewriter::Append(Batch* batch, const PartHeader& header, std::string_view payload, Compression compression,
+                            const ImageParts& image) {
+  const size_t bytes_before = batch->appender->batch_bytes();
+  auto address = header.packed ? batch->appender->Append(header, payload)
+                               : batch->appender->AppendContent(header, payload, compression);
   if (!address.ok()) {
     // The failed part makes the copies void that were appended before it.
     for (const Pending& pending : batch->pending) adding_.erase(pending.id);
@@ -132,8 +141,10 @@ Status PageRewriter::Append(Batch* batch, PartHeader header, std::string_view pa
   pending.replaced.assign(replaced.begin(), replaced.end());
   batch->pending.push_back(std::move(pending));
   adding_.insert(header.page);
-  payload_bytes_ += payload.size();
-  statistics_.bytes_written += PartBytesInUnits(payload.size());
+  // A packed part has fewer bytes than its content.
+  const size_t bytes = batch->appender->batch_bytes() - bytes_before;
+  appended_bytes_ += bytes;
+  statistics_.bytes_written += bytes;
   return Status::Ok();
 }
 
@@ -144,7 +155,7 @@ Status PageRewriter::Write() {
   const Status base = WriteBatch(&base_);
   const Status delta = WriteBatch(&delta_);
   adding_.clear();
-  payload_bytes_ = 0;
+  appended_bytes_ = 0;
   return base.ok() ? delta : base;
 }
 

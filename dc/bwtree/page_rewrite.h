@@ -16,7 +16,8 @@
 //   copy      reads the parts of the image and appends their content again (no guard, no claim: flushes continue). If
 //             the part is a delta and the deltas together are small beside the base, they become one delta part on
 //             the same base. Else the page becomes one base part. Either way the rewriter writes at most the bytes
-//             that become dead, except for the rounding of lengths, and for a base of at most twice its deltas
+//             that become dead, except for the rounding of lengths, for a base of at most twice its deltas, and for
+//             content that compresses less well together
 //   write     the copies are readable
 //   replace   MappingTable::ReplaceImage: one compare-and-swap from the image that was copied to the copy
 //   dead      the winner marks the replaced parts dead (after they were unlinked: segment_store.h); the loser marks
@@ -24,6 +25,9 @@
 // Winner and loser. Opponents are a flush, a drop, a page that is freed, and an id that is used again. The thread
 // that changes the image first wins. A copy of an image that is no longer the page's image is dropped. Its original
 // is dead, or the next pass over the segment finds it again.
+// Compression. An image of one part is copied as it is; a packed part stays packed, and is not decompressed. Content that
+// is merged from several parts is packed as its base part was, or else the newest packed one of its delta parts; if none
+// was packed, it is not. So the rewriter needs no options of tables.
 // Rule X1: the rewriter drops neither versions nor tombstones: updates that the image lacks may still lie above it in
 // memory.
 // Thread-safety: one thread. Ownership: owns the added copies until Write; borrows the rest.
@@ -39,6 +43,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "common/base/compression.h"
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/image_parts.h"
@@ -69,7 +74,7 @@ class PageRewriter {
   // some of the added copies are void. REQUIRES: no guard is held.
   Status Add(const PartView& part);
   // True: the batch is large enough to be written.
-  bool full() const { return payload_bytes_ >= full_bytes_; }
+  bool full() const { return appended_bytes_ >= full_bytes_; }
   // Writes the added copies and installs them. After an error no copy of the failed batch is installed.
   Status Write();
 
@@ -97,10 +102,12 @@ class PageRewriter {
   ImageParts ImageOf(PageId id) const;
   // True if the image was replaced while it was read, so that a read error means nothing.
   bool HasChanged(PageId id, const ImageParts& parts) const;
-  // Sets payload_ to the whole page (MergeWhole) or to the content of its delta parts (MergeDeltas).
+  // Sets payload_ to the whole page (MergeWhole) or to the content of its delta parts (MergeDeltas), and compression_.
   Status MergeWhole(PageId id, const ImageParts& parts);
   Status MergeDeltas(PageId id, const ImageParts& parts);
-  Status Append(Batch* batch, PartHeader header, std::string_view payload, const ImageParts& image);
+  // A payload that is packed, as the header says, is appended as it is. Any other is packed with `compression`.
+  Status Append(Batch* batch, const PartHeader& header, std::string_view payload, Compression compression,
+                const ImageParts& image);
   Status WriteBatch(Batch* batch);
   void Replace(const Pending& pending);
   void MarkReplacedDead(std::span<const Pending> copies);
@@ -113,8 +120,9 @@ class PageRewriter {
   Batch base_;
   Batch delta_;
   absl::flat_hash_set<PageId> adding_;
-  size_t payload_bytes_ = 0;
+  size_t appended_bytes_ = 0;  // bytes of parts since the last Write
   std::string payload_;
+  Compression compression_ = Compression::kNone;  // with which payload_ is to be packed
   PartBuffer buffer_;
   PageRewriterStatistics statistics_;
 };

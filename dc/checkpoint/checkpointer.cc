@@ -29,6 +29,7 @@ struct Checkpointer::Capture {
     PageId root;
     std::string name;
     uint32_t dropped_ids_behind = 0;
+    Compression compression = Compression::kNone;
   };
   Position position;
   std::vector<Table> tables;
@@ -258,10 +259,12 @@ void Checkpointer::CaptureTables(Capture* capture) {
   const TableRegistry::Snapshot& tables = environment_.tables.snapshot();
   for (const Table* table : tables.live) {
     DEUT_CHECK(environment_.trees.pages.HasImage(table->tree->root()));
-    capture->tables.push_back(Capture::Table{table->id, table->tree->root(), table->name});
+    capture->tables.push_back(
+        Capture::Table{table->id, table->tree->root(), table->name, 0, table->tree->compression()});
   }
   for (const DroppedIds::Run run : tables.dropped.runs()) {
-    capture->tables.push_back(Capture::Table{TableId(run.first), kNoPage, {}, run.last - run.first});
+    capture->tables.push_back(
+        Capture::Table{TableId(run.first), kNoPage, {}, run.last - run.first, Compression::kNone});
   }
   std::sort(capture->tables.begin(), capture->tables.end(),
             [](const Capture::Table& a, const Capture::Table& b) { return a.id < b.id; });
@@ -277,13 +280,16 @@ Status Checkpointer::WriteFile(const Capture& capture) {
   // The previous checkpoint is kept, too. If there is none, this one alone determines the stable position.
   head.stable = set_->newest().value != 0 ? newest_ : capture.position;
   DEUT_CHECK(head.stable <= head.position);
+  head.has_table_options =
+      std::ranges::any_of(capture.tables, [](const auto& table) { return table.compression != Compression::kNone; });
   lineages_.FillHead(&head);
   DEUT_ASSIGN_OR_RETURN(const std::vector<SegmentExtent> segments, environment_.store.SyncAll(head.number));
   head.next_segment = environment_.store.next_segment();
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointWriter> writer,
                         CheckpointWriter::Create(environment_.storage, environment_.directory, head));
   for (const Capture::Table& table : capture.tables) {
-    DEUT_RETURN_IF_ERROR(writer->AddTable(CheckpointTable{table.id, table.root, table.name, table.dropped_ids_behind}));
+    DEUT_RETURN_IF_ERROR(writer->AddTable(
+        CheckpointTable{table.id, table.root, table.name, table.dropped_ids_behind, table.compression}));
   }
   for (const SegmentExtent& segment : segments) DEUT_RETURN_IF_ERROR(writer->AddSegment(segment));
   DEUT_RETURN_IF_ERROR(lineages_.AddPages(writer.get()));

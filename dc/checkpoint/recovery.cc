@@ -51,7 +51,8 @@ class Reading final : public CheckpointVisitor {
     return Status::Ok();
   }
   Status OnTable(const CheckpointTable& table) override {
-    out_.tables.push_back(RecoveredTable{table.id, table.root, std::string(table.name), table.last()});
+    out_.tables.push_back(
+        RecoveredTable{table.id, table.root, std::string(table.name), table.last(), table.compression});
     return Status::Ok();
   }
   Status OnSegment(const SegmentExtent& segment) override {
@@ -314,7 +315,9 @@ Status RecoverTables(Runtime& runtime, const std::string& directory, const std::
       tables->RestoreDropped(table.id, table.last_dropped);
       continue;
     }
-    std::unique_ptr<BwTree> tree = BwTree::Restore(environment, tree_options, table.id, table.root);
+    BwTreeOptions of_tree = tree_options;
+    of_tree.compression = table.compression;
+    std::unique_ptr<BwTree> tree = BwTree::Restore(environment, of_tree, table.id, table.root);
     inner.Add(tree.get());
     // The registry gets the tree before it is loaded: if loading fails, the registry frees the tree.
     tables->Restore(table.id, table.name, std::move(tree));

@@ -51,6 +51,7 @@ struct RecoveredTable {
   PageId root;  // kNoPage: the table was dropped, with all ids up to `last_dropped`
   std::string name;
   TableId last_dropped;
+  Compression compression = Compression::kNone;
 };
 
 // The content of a checkpoint before its trees are built.

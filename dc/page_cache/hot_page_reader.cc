@@ -96,7 +96,7 @@ Result<PartView> HotPageReader::PartOf(PageAddress address, PageId page) const {
   const auto behind = std::upper_bound(reads_.begin(), reads_.end(), address,
                                        [](PageAddress part, const auto& read) { return part < read->of.first; });
   DEUT_CHECK(behind != reads_.begin());
-  const Read& read = **std::prev(behind);
+  Read& read = **std::prev(behind);
   DEUT_RETURN_IF_ERROR(read.status);
   return read.run.Part(address, page);
 }

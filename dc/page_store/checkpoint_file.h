@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/compression.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
@@ -46,6 +47,7 @@ struct CheckpointHead {
   Position stable = {};            // the position of the newest checkpoint before this one, or this one's own
   PageId next_page = {};           // above every page id ever used
   uint64_t next_segment = 1;       // above every segment number ever used
+  bool has_table_options = false;  // a table may have other options than those of CheckpointTable
   PageRange pages = {};            // the ids whose images the file has completely; all, unless it has ancestors
   // The other files of its lineage, the oldest first.
   CheckpointLineage ancestors = {};
@@ -56,9 +58,10 @@ struct CheckpointHead {
 
 struct CheckpointTable {
   TableId id = {};
-  PageId root = {};                 // 0: the table was dropped
-  std::string_view name = {};       // 1 to kMaxTableNameBytes bytes; empty if dropped
-  uint32_t dropped_ids_behind = 0;  // if dropped: this many ids behind `id` were dropped, too
+  PageId root = {};                              // 0: the table was dropped
+  std::string_view name = {};                    // 1 to kMaxTableNameBytes bytes; empty if dropped
+  uint32_t dropped_ids_behind = 0;               // if dropped: this many ids behind `id` were dropped, too
+  Compression compression = Compression::kNone;  // of its pages; another one only if the head has_table_options
   TableId last() const { return TableId(id.value + dropped_ids_behind); }
   bool dropped() const { return root.value == 0; }
   friend bool operator==(const CheckpointTable&, const CheckpointTable&) = default;

@@ -129,6 +129,32 @@ TEST_F(CheckpointFileTest, GoldenBytes) {
   EXPECT_EQ(bytes.substr(48 + 150), std::string(bytes.size() - 48 - 150, '\0'));
 }
 
+// A file is of version 5 only if a table has options. An earlier program reads all others.
+TEST_F(CheckpointFileTest, OptionsOfTablesMakeAFileOfFormatVersion5) {
+  CheckpointContent content = ContentWith(7, 5);
+  ASSERT_EQ(Write(content).ToString(), "OK");
+  EXPECT_EQ(LoadU16(Bytes().data() + 8), 4);
+  const size_t payload_bytes = LoadU32(Bytes().data() + 12);
+  content.head.has_table_options = true;
+  content.compression[TableId(7)] = Compression::kZstd;
+  ASSERT_EQ(Write(content).ToString(), "OK");
+  std::string bytes = Bytes();
+  EXPECT_EQ(LoadU16(bytes.data() + 8), 5);
+  EXPECT_EQ(LoadU32(bytes.data() + 12), payload_bytes + 2);  // a byte for each of the two live tables
+  auto read = Read();
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(*read, content);
+  // The option of table 1 stands behind its name.
+  const size_t option = bytes.find("accounts") + std::string_view("accounts").size();
+  EXPECT_EQ(bytes[option], 1);
+  for (const char unknown : {'\0', '\4', '\xFF'}) {
+    bytes[option] = unknown;
+    StoreU32(bytes.data() + 4, Crc32c(bytes.data() + 8, bytes.size() - 8));
+    Replace(bytes);
+    EXPECT_EQ(Read().status().code(), ErrorCode::kCorruption) << int{unknown};
+  }
+}
+
 // A stored sample of format version 1: each dropped table has its own `table` record, without root and name.
 TEST_F(CheckpointFileTest, AFileOfFormatVersion1IsRead) {
   std::string bytes = absl::HexStringToBytes(
@@ -264,7 +290,7 @@ TEST_F(CheckpointFileTest, SealedNonsenseIsRefused) {
     return Read().status().code();
   };
   EXPECT_EQ(sealed(44, 0), ErrorCode::kOk);
-  EXPECT_EQ(sealed(8, 5), ErrorCode::kVersionMismatch);
+  EXPECT_EQ(sealed(8, 6), ErrorCode::kVersionMismatch);
   EXPECT_EQ(sealed(8, 0), ErrorCode::kVersionMismatch);
   EXPECT_EQ(sealed(10, 0), ErrorCode::kCorruption);  // not marked as the last block
   EXPECT_EQ(sealed(10, 2), ErrorCode::kCorruption);
@@ -320,6 +346,12 @@ TEST_F(CheckpointFileTest, ImpossibleContentIsNotWritten) {
   EXPECT_EQ(wrong([](C& c) { c.dropped_ids_behind[TableId(1)] = 1; }), ErrorCode::kInternal);   // table 1 is live
   EXPECT_EQ(wrong([](C& c) { c.dropped_ids_behind[TableId(4)] = 3; }), ErrorCode::kInternal);   // table 7 is live
   EXPECT_EQ(wrong([](C& c) { c.dropped_ids_behind[TableId(4)] = UINT32_MAX; }), ErrorCode::kInternal);
+  EXPECT_EQ(wrong([](C& c) { c.compression[TableId(1)] = Compression::kLz4; }), ErrorCode::kInternal);
+  EXPECT_EQ(wrong([](C& c) {
+              c.head.has_table_options = true;
+              c.compression[TableId(4)] = Compression::kLz4;  // a dropped table
+            }),
+            ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].number = 3; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 5000; }), ErrorCode::kInternal);
   EXPECT_EQ(wrong([](C& c) { c.segments[1].written_bytes = 4096; }), ErrorCode::kInternal);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/compression.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
@@ -23,6 +24,7 @@ struct CheckpointContent {
   CheckpointHead head;
   std::vector<std::pair<std::pair<TableId, PageId>, std::string>> tables;
   std::map<TableId, uint32_t> dropped_ids_behind;  // where it is not 0
+  std::map<TableId, Compression> compression;      // where it is not kNone
   std::vector<SegmentExtent> segments;
   std::map<PageId, std::vector<PageAddress>> pages;
   std::set<PageId> recent;  // changed since the checkpoint before; those that are not in `pages` have no image
@@ -38,6 +40,7 @@ class CheckpointKeeper : public CheckpointVisitor {
   Status OnTable(const CheckpointTable& table) override {
     content.tables.push_back({{table.id, table.root}, std::string(table.name)});
     if (table.dropped_ids_behind != 0) content.dropped_ids_behind[table.id] = table.dropped_ids_behind;
+    if (table.compression != Compression::kNone) content.compression[table.id] = table.compression;
     return Status::Ok();
   }
   Status OnSegment(const SegmentExtent& segment) override {
@@ -59,8 +62,13 @@ inline Status AddAll(CheckpointWriter& writer, const CheckpointContent& content)
   for (const auto& [ids, name] : content.tables) {
     const auto dropped = content.dropped_ids_behind.find(ids.first);
     const uint32_t after = dropped == content.dropped_ids_behind.end() ? 0 : dropped->second;
-    DEUT_RETURN_IF_ERROR(
-        writer.AddTable({.id = ids.first, .root = ids.second, .name = name, .dropped_ids_behind = after}));
+    const auto compression = content.compression.find(ids.first);
+    DEUT_RETURN_IF_ERROR(writer.AddTable(
+        {.id = ids.first,
+         .root = ids.second,
+         .name = name,
+         .dropped_ids_behind = after,
+         .compression = compression == content.compression.end() ? Compression::kNone : compression->second}));
   }
   for (const SegmentExtent& segment : content.segments) DEUT_RETURN_IF_ERROR(writer.AddSegment(segment));
   std::set<PageId> all = content.recent;

@@ -24,11 +24,11 @@ constexpr size_t kPredecessorAt = 40;
 constexpr size_t kZeroAt = 44;
 static_assert(kZeroAt + sizeof(uint32_t) == kCheckpointBlockHeaderBytes);
 
-bool IsKnown(uint16_t version) { return version >= kOldestVersion && version <= kFrame.version; }
+bool IsKnown(uint16_t version) { return version >= kOldestVersion && version <= kCheckpointVersionWithOptions; }
 
 Status OtherVersion(uint16_t version, uint64_t block, std::string_view path) {
   return DEUT_ERROR(kVersionMismatch, path, ": offset ", block + kFrameVersionAt, ": format version ", version,
-                    ", this program knows ", kOldestVersion, " to ", kFrame.version);
+                    ", this program knows ", kOldestVersion, " to ", kCheckpointVersionWithOptions);
 }
 
 }  // namespace
@@ -39,6 +39,7 @@ PageAddress CheckpointAddress(uint16_t version, uint64_t raw) {
 
 uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes) {
   DEUT_CHECK(block.payload_bytes <= kCheckpointBlockRoom);
+  DEUT_CHECK(block.version == 0 || block.version == kCheckpointVersionWithOptions);
   StoreU16(bytes + kLastAt, block.last ? 1 : 0);
   StoreU32(bytes + kPayloadBytesAt, block.payload_bytes);
   StoreU64(bytes + kCheckpointAt, block.checkpoint.value);
@@ -48,7 +49,9 @@ uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes) {
   StoreU32(bytes + kZeroAt, 0);
   const size_t used = kCheckpointBlockHeaderBytes + block.payload_bytes;
   std::memset(bytes + used, 0, kCheckpointBlockBytes - used);
-  return SealFrame(kFrame, bytes, kCheckpointBlockBytes);
+  Frame frame = kFrame;
+  if (block.version != 0) frame.version = block.version;
+  return SealFrame(frame, bytes, kCheckpointBlockBytes);
 }
 
 Result<uint32_t> OpenCheckpointBlock(std::string_view bytes, CheckpointBlock* expected, std::string_view path) {

@@ -2,7 +2,8 @@
 // in them. Format with grammar: dc/docs/page_store.md. Internal to the page store.
 // Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format that this
 // program does not know.
-// This program writes version 4. It also reads version 3, which has no ancestors (checkpoint_lineage.h); version 2,
+// This program writes version 5 if a table has options, and version 4 if none has. So an earlier program reads the
+// checkpoints of a store without them, and refuses the others by name. It also reads version 3, which has no ancestors (checkpoint_lineage.h); version 2,
 // whose addresses besides have the earlier layout (page_address.h); and version 1, which besides has one `table` record
 // for each dropped table, and no `dropped` records.
 #ifndef DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
@@ -31,7 +32,7 @@ struct CheckpointBlock {
   uint32_t predecessor = 0;  // checksum of the previous block; 0 for the first
   bool last = false;
   uint32_t payload_bytes = 0;
-  uint16_t version = 0;  // of a block that was opened; a block is sealed with today's version
+  uint16_t version = 0;  // of a block that was opened; to seal a block, 0 or kCheckpointVersionWithOptions
 };
 
 // True if a dropped table may have a `table` record in a block of this version. Version 1 writes one for each. The
@@ -39,6 +40,9 @@ struct CheckpointBlock {
 constexpr bool HasTableRecordsOfDroppedTables(uint16_t version) { return version <= 2; }
 // True if a block of this version may have `ancestor` and `range` records, pages without parts, and kRecentChange.
 constexpr bool HasAncestors(uint16_t version) { return version >= 4; }
+constexpr uint16_t kCheckpointVersionWithOptions = 5;
+// True if the `table` records of a block of this version have the table's options.
+constexpr bool HasTableOptions(uint16_t version) { return version >= kCheckpointVersionWithOptions; }
 // Set in the number of parts of a `page` record: the image is not that of the previous checkpoint.
 constexpr uint8_t kRecentChange = 0x80;
 // Returns the address that a block of this version has as `raw`.

@@ -110,7 +110,7 @@ TEST(CheckpointFormat, TooFewBytesAreNoBlock) {
 
 TEST(CheckpointFormat, AnotherVersionIsSaidSo) {
   std::string bytes = Sealed(kBlock, "hello");
-  for (const uint16_t version : {0, 5}) {
+  for (const uint16_t version : {0, 6}) {
     StoreU16(bytes.data() + 8, version);
     ExpectAt(OpenResealed(bytes), 8, ErrorCode::kVersionMismatch);
   }
@@ -118,7 +118,7 @@ TEST(CheckpointFormat, AnotherVersionIsSaidSo) {
 
 TEST(CheckpointFormat, EarlierVersionsHaveAddressesOfTheEarlierLayout) {
   std::string bytes = Sealed(kBlock, "hello");
-  for (const uint16_t version : {1, 2, 3, 4}) {
+  for (const uint16_t version : {1, 2, 3, 4, 5}) {
     StoreU16(bytes.data() + 8, version);
     StoreU32(bytes.data() + 4, Crc32c(std::string_view(bytes).substr(8)));
     CheckpointBlock opened = Expected(kBlock);

@@ -176,6 +176,7 @@ Status FileReader::ReadHead(RecordCursor& cursor, uint64_t at) {
   head_.stable.sequence = cursor.U32();
   head_.next_page = PageId(cursor.U32());
   head_.next_segment = cursor.U64();
+  head_.has_table_options = HasTableOptions(version_);
   head_read_ = !cursor.failed();
   return Status::Ok();
 }
@@ -226,7 +227,12 @@ Status FileReader::ReadTable(RecordCursor& cursor, uint64_t at) {
   table.root = PageId(cursor.U32());
   const size_t name_bytes = cursor.U8();
   table.name = cursor.Bytes(name_bytes);
+  const uint8_t compression = HasTableOptions(version_) ? cursor.U8() : static_cast<uint8_t>(Compression::kNone);
   if (cursor.failed()) return Status::Ok();
+  if (!IsKnownCompression(compression)) {
+    return Refuse(at, Concat("table ", table.id.value, " with the unknown compression ", int{compression}));
+  }
+  table.compression = Compression(compression);
   if (table.dropped() && !HasTableRecordsOfDroppedTables(version_)) {
     return Refuse(at, Concat("table ", table.id.value, " without a root"));
   }

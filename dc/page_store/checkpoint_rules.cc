@@ -18,6 +18,7 @@ CheckpointRules::Violation CheckpointRules::Head(const CheckpointHead& head) {
   next_segment_ = head.next_segment;
   has_ancestors_ = !head.ancestors.empty();
   names_previous_ = !head.previous.empty();
+  has_table_options_ = head.has_table_options;
   if (!has_ancestors_ && head.pages != PageRange()) {
     return Concat("the complete range of page ids is ", head.pages.first.value, " to ", head.pages.end.value);
   }
@@ -61,6 +62,9 @@ CheckpointRules::Violation CheckpointRules::Table(const CheckpointTable& table) 
   }
   if (table.last() < table.id || (!table.dropped() && table.dropped_ids_behind != 0)) {
     return Concat("table ", table.id.value, " with ", table.dropped_ids_behind, " dropped ids behind it");
+  }
+  if (table.compression != Compression::kNone && (table.dropped() || !has_table_options_)) {
+    return Concat("table ", table.id.value, " with the compression ", NameOf(table.compression));
   }
   // A root names one table only.
   if (!table.dropped() && (table.root >= next_page_ || !roots_.try_emplace(table.root, false).second)) {

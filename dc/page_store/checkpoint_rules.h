@@ -27,7 +27,7 @@ class CheckpointRules {
   // common.
   Violation Head(const CheckpointHead& head);
   // Ascending ids; names with 1 to kMaxTableNameBytes bytes; a root below next_page that no other table has. A
-  // dropped table has neither name nor root.
+  // dropped table has neither name nor root. Only a live one has a compression, and only if the head has_table_options.
   Violation Table(const CheckpointTable& table);
   // Ascending numbers below next_segment; whole blocks.
   Violation Segment(const SegmentExtent& segment);
@@ -58,6 +58,7 @@ class CheckpointRules {
   PageId next_page_;
   bool has_ancestors_ = false;
   bool names_previous_ = false;
+  bool has_table_options_ = false;
   uint64_t next_segment_ = 0;
   TableId last_table_;
   PageId last_page_;

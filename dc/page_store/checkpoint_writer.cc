@@ -118,7 +118,8 @@ Status CheckpointWriter::Core::WriteBlock(bool last) {
                                      .offset = offset,
                                      .predecessor = predecessor,
                                      .last = last,
-                                     .payload_bytes = payload_bytes},
+                                     .payload_bytes = payload_bytes,
+                                     .version = head.has_table_options ? kCheckpointVersionWithOptions : uint16_t{0}},
                                     block.data());
   if (Status written = file->Write(offset, block.data(), kCheckpointBlockBytes); !written.ok()) {
     return Failed(std::move(written));
@@ -182,6 +183,7 @@ Status CheckpointWriter::AddTable(const CheckpointTable& table) {
   AppendU32(&record, table.root.value);
   AppendU8(&record, static_cast<uint8_t>(table.name.size()));
   record.append(table.name);
+  if (core_->head.has_table_options) AppendU8(&record, static_cast<uint8_t>(table.compression));
   return core_->Add(wrong);
 }
 

@@ -26,10 +26,10 @@ class PartBuffer {
   PartBuffer(const PartBuffer&) = delete;
   PartBuffer& operator=(const PartBuffer&) = delete;
 
-  // Valid after a read that returned OK, until the next read.
+  // The part with its content, unpacked. Valid after a read that returned OK, until the next read.
   const PartView& part() const { return part_; }
   // Bytes of memory that it holds, for callers with a memory budget.
-  size_t bytes() const { return memory_.size(); }
+  size_t bytes() const { return memory_.size() + content_.size(); }
   // The transfer of a begun read. The owner sets its `context`.
   IoRequest& request() { return request_; }
   // Gives up the segment and the file of a read that will not be ended. REQUIRES: its request is not in flight.
@@ -41,6 +41,7 @@ class PartBuffer {
  private:
   friend class SegmentStore;
   AlignedBuffer memory_;
+  AlignedBuffer content_;  // of a packed part
   PartView part_;
   // State of a begun read.
   IoRequest request_;

@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include "common/base/check.h"
+#include "common/base/concat.h"
 #include "common/coding/fixed.h"
 #include "dc/page_store/frame.h"
+#include "dc/page_store/part_compression.h"
 
 namespace deut::dc {
 namespace {
@@ -13,6 +15,8 @@ namespace {
 constexpr Frame kFrame{.magic = 0x54525044, .version = 2};  // "DPRT"
 // As version 2, but with addresses of the earlier layout (PageAddress::FromNarrow).
 constexpr uint16_t kNarrowVersion = 1;
+// As version 2, but with a packed payload.
+constexpr Frame kPackedFrame{.magic = kFrame.magic, .version = 3};
 
 constexpr size_t kKindAt = kFrameBytes;
 constexpr size_t kLevelAt = 11;
@@ -23,7 +27,7 @@ constexpr size_t kPageAt = 32;
 constexpr size_t kTableAt = 36;
 static_assert(kTableAt + sizeof(uint32_t) == kPartHeaderBytes);
 
-bool IsKnown(uint16_t version) { return version >= kNarrowVersion && version <= kFrame.version; }
+bool IsKnown(uint16_t version) { return version >= kNarrowVersion && version <= kPackedFrame.version; }
 
 // Returns the address at `at` of a part's header, in the layout of the part's version.
 PageAddress AddressAt(std::string_view header, size_t at) {
@@ -41,13 +45,18 @@ Status CheckFrame(std::string_view bytes, uint64_t at, std::string_view path) {
   }
   if (const uint16_t version = FrameVersion(bytes); !IsKnown(version)) {
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kFrameVersionAt, ": page part of format version ", version,
-                      ", this program knows ", kNarrowVersion, " to ", kFrame.version);
+                      ", this program knows ", kNarrowVersion, " to ", kPackedFrame.version);
   }
   return Status::Ok();
 }
 
 bool KindFits(PartKind kind, PageAddress previous) {
   return kind == PartKind::kBase ? previous.is_none() : kind == PartKind::kDelta && previous.valid();
+}
+
+// Adds the place to the error of a packed payload.
+Status At(const Status& error, uint64_t at, std::string_view path) {
+  return Status(error.code(), Concat(path, ": offset ", at, ": ", error.message()));
 }
 
 }  // namespace
@@ -66,7 +75,7 @@ void EncodePart(PartHeader header, PageAddress address, std::string_view payload
   std::memcpy(out + kPartHeaderBytes, payload.data(), payload.size());
   const uint64_t used = PartBytes(payload.size());
   std::memset(out + used, 0, bytes - used);
-  SealFrame(kFrame, out, bytes);
+  SealFrame(header.packed ? kPackedFrame : kFrame, out, bytes);
 }
 
 uint64_t ClaimedBytesInUnits(std::string_view header) {
@@ -94,6 +103,7 @@ Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::op
   header.previous = AddressAt(bytes, kPreviousAt);
   header.page = PageId(LoadU32(in + kPageAt));
   header.table = TableId(LoadU32(in + kTableAt));
+  header.packed = FrameVersion(bytes) == kPackedFrame.version;
   // The own address is checked before the checksum, so that a misdirected write is reported as such.
   if (part.address != address) {
     return DEUT_ERROR(kCorruption, path, ": offset ", at + kAddressAt, ": the page part says it is at segment ",
@@ -126,6 +136,10 @@ Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::op
                       ": not zeros behind the page part");
   }
   part.payload = bytes.substr(kPartHeaderBytes, header.payload_bytes);
+  if (!header.packed) return part;
+  const Result<PackedHeader> packed = ReadPackedHeader(part.payload);
+  if (!packed.ok()) return At(packed.status(), at + kPartHeaderBytes, path);
+  part.compression = packed->algorithm;
   return part;
 }
 
@@ -138,6 +152,16 @@ Result<PartView> DecodePartAt(std::string_view bytes, uint64_t segment, uint64_t
                       offset);
   }
   return DecodePart(bytes, address, std::nullopt, path);
+}
+
+Result<PartView> UnpackPart(const PartView& part, AlignedBuffer* room, std::string_view path) {
+  if (!part.header.packed) return part;
+  const Result<std::string_view> content = UnpackContent(part.payload, room);
+  if (!content.ok()) return At(content.status(), part.address.offset() + kPartHeaderBytes, path);
+  PartView unpacked = part;
+  unpacked.header.packed = false;
+  unpacked.payload = *content;
+  return unpacked;
 }
 
 }  // namespace deut::dc

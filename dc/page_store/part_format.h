@@ -2,12 +2,13 @@
 // moment. A delta part holds the changes of a leaf since the part that it names as `previous`. The meaning of the
 // payload is up to the writer.
 // Format with grammar: dc/docs/page_store.md. [LLAMA, PVLDB 6(10), 2013, section 3.2: incremental flushing]
-// This program writes version 2. It also reads version 1, whose addresses have the earlier layout (page_address.h). A
-// PartView has today's addresses, whatever the version.
+// This program writes version 3 for parts that are packed (part_compression.h), and version 2 for all others. It also
+// reads version 1, whose addresses have the earlier layout (page_address.h). A PartView has today's addresses, whatever
+// the version. The checksum covers the bytes on storage, so a packed part is verified before it is decompressed.
 //
 // Thread-safety: pure functions. Ownership: a PartView points into the bytes it was decoded from.
 // Errors: CORRUPTION naming file and offset if the bytes are not exactly this part at this place: magic, version, own
-//   address, page id, lengths, checksum, padding. Never a failed check, never a read outside the given bytes.
+//   address, page id, lengths, checksum, padding, content. Never a failed check, never a read outside the given bytes.
 #ifndef DC_PAGE_STORE_PART_FORMAT_H_
 #define DC_PAGE_STORE_PART_FORMAT_H_
 
@@ -16,8 +17,10 @@
 #include <optional>
 #include <string_view>
 
+#include "common/base/compression.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/io/aligned_buffer.h"
 #include "dc/page_store/page_address.h"
 #include "dc/page_store/page_id.h"
 
@@ -31,7 +34,8 @@ struct PartHeader {
   PageId page = {};
   TableId table = {};
   PageAddress previous = {};   // delta part: the next older part; base part: none
-  uint32_t payload_bytes = 0;  // set by the encoder
+  uint32_t payload_bytes = 0;  // on storage; set by the encoder
+  bool packed = false;         // the payload is that of a packed part (part_compression.h)
   friend bool operator==(const PartHeader&, const PartHeader&) = default;
 };
 
@@ -39,10 +43,14 @@ struct PartView {
   PartHeader header;
   PageAddress address;
   std::string_view payload;
+  // How it is compressed on storage. Unpacking leaves this as it is.
+  Compression compression = Compression::kNone;
 };
 
 constexpr size_t kPartHeaderBytes = 40;
 constexpr size_t kMaxPayloadBytes = PageAddress::kMaxPartBytes - kPartHeaderBytes;
+// The most bytes that a packed part has unpacked.
+constexpr size_t kMaxContentBytes = kMaxPayloadBytes;
 
 // Header and payload, without the zeros that fill the last unit.
 constexpr uint64_t PartBytes(uint64_t payload_bytes) { return kPartHeaderBytes + payload_bytes; }
@@ -52,7 +60,8 @@ constexpr uint64_t PartBytesInUnits(uint64_t payload_bytes) {
 }
 
 // Fills PartBytesInUnits(payload.size()) bytes at `out`. REQUIRES: `address` was made with PartBytes; a base part has
-// no `previous`, a delta part has one; payload.size() <= kMaxPayloadBytes.
+// no `previous`, a delta part has one; payload.size() <= kMaxPayloadBytes; a packed payload was made by PackContent, or
+// lies in a PartView.
 void EncodePart(PartHeader header, PageAddress address, std::string_view payload, char* out);
 
 // Returns the bytes in its segment that the part with this header of kPartHeaderBytes bytes claims; not yet verified.
@@ -73,6 +82,9 @@ Result<PartView> DecodePart(std::string_view bytes, PageAddress address, std::op
 // Decodes the part that should begin at `offset` of segment `segment`, and whose header must state that place. For
 // reading a segment from its start.
 Result<PartView> DecodePartAt(std::string_view bytes, uint64_t segment, uint64_t offset, std::string_view path);
+
+// Returns the part with its content as payload: a packed one is unpacked into `room`, any other is returned as it is.
+Result<PartView> UnpackPart(const PartView& part, AlignedBuffer* room, std::string_view path);
 
 }  // namespace deut::dc
 

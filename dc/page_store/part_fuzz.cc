@@ -1,7 +1,8 @@
 // Reads any bytes as a page part, as a segment's header, and as a segment's file behind a valid header. Either they
 // are refused, or the encoder makes exactly these bytes of the result. Bytes of an earlier version are an exception:
 // the encoder makes bytes of today's version, which decode to the same. The bytes are used as they are, and sealed
-// (with the right magic, version, place and checksum), so that the code behind those checks is reached.
+// (with the right magic, version, place and checksum), so that the code behind those checks is reached. They are also
+// packed and unpacked.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +17,11 @@
 #include "common/base/status.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
+#include "common/io/aligned_buffer.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "dc/page_store/page_address.h"
+#include "dc/page_store/part_compression.h"
 #include "dc/page_store/part_format.h"
 #include "dc/page_store/segment_format.h"
 #include "dc/page_store/segment_store.h"
@@ -28,6 +31,12 @@ namespace {
 
 constexpr uint16_t kNarrowVersion = 1;
 constexpr uint16_t kPresentVersion = 2;
+constexpr uint16_t kPackedVersion = 3;
+
+// Returns the version that the sealed bytes have: the one that they state, if it is known.
+uint16_t SealedVersion(uint16_t stated) {
+  return stated == kNarrowVersion || stated == kPackedVersion ? stated : kPresentVersion;
+}
 
 // Returns the bits of an address in the layout of a part's version. REQUIRES: the offset fits that layout.
 uint64_t RawOf(PageAddress address, uint16_t version) {
@@ -43,22 +52,47 @@ void PlayPart(std::string_view bytes, PageAddress address) {
   }
   std::string again(PartBytesInUnits(part->payload.size()), '\0');
   EncodePart(part->header, address, part->payload, again.data());
-  if (LoadU16(bytes.data() + 8) == kPresentVersion) {
+  if (LoadU16(bytes.data() + 8) != kNarrowVersion) {
     DEUT_CHECK(bytes.substr(0, again.size()) == again);
   } else {
     const auto second = DecodePart(again, address, std::nullopt, "fuzz");
     DEUT_CHECK(second.ok() && second->header == part->header && second->payload == part->payload);
   }
   DEUT_CHECK(!DecodePart(bytes, address, PageId(part->header.page.value + 1), "fuzz").ok());
+  AlignedBuffer room;
+  const auto unpacked = UnpackPart(*part, &room, "fuzz");
+  DEUT_CHECK(unpacked.ok() || (part->header.packed && unpacked.status() == ErrorCode::kCorruption));
+  DEUT_CHECK(!unpacked.ok() || (!unpacked->header.packed && unpacked->payload.size() <= kMaxContentBytes));
+}
+
+// Takes the bytes as content, and as a packed payload.
+void PlayContent(std::string_view bytes) {
+  AlignedBuffer packed_room, room;
+  for (const Compression algorithm : {Compression::kLz4, Compression::kZstd}) {
+    const auto packed = PackContent(algorithm, bytes, &packed_room);
+    if (!packed) continue;
+    DEUT_CHECK(packed->size() < bytes.size());
+    const auto content = UnpackContent(*packed, &room);
+    DEUT_CHECK(content.ok() && *content == bytes);
+  }
+  if (bytes.size() < kPackedHeaderBytes) return;
+  std::string payload(bytes);
+  StoreU32(payload.data(), bytes[0] % 2 == 0 ? 2 : 3);
+  // Longer contents are possible, but slow.
+  StoreU32(payload.data() + 4, LoadU32(bytes.data() + 4) % (1 << 20));
+  for (const std::string_view each : {bytes, std::string_view(payload)}) {
+    const auto content = UnpackContent(each, &room);
+    DEUT_CHECK(content.ok() ? content->size() <= kMaxContentBytes : content.status() == ErrorCode::kCorruption);
+  }
 }
 
 // Encodes the fields kind, level, length, previous part, page, table, at the place of `address`. The version is the
-// earlier one if the bytes state it, or else the present one.
+// one that the bytes state if it is known, or else the present one.
 std::string SealedPart(std::string_view bytes, PageAddress address) {
   std::string part(std::max<size_t>(bytes.size(), PageAddress::kUnitBytes), '\0');
   std::memcpy(part.data(), bytes.data(), bytes.size());
   StoreU32(part.data(), 0x54525044);
-  const uint16_t version = LoadU16(part.data() + 8) == kNarrowVersion ? kNarrowVersion : kPresentVersion;
+  const uint16_t version = SealedVersion(LoadU16(part.data() + 8));
   StoreU16(part.data() + 8, version);
   StoreU64(part.data() + 16, RawOf(address, version));
   const uint64_t claimed = ClaimedBytesInUnits(part);
@@ -83,7 +117,7 @@ void PlaySegmentHeader(std::string_view bytes) {
   for (const bool sealed : {false, true}) {
     if (sealed) {
       std::memcpy(block.data(), "DEUTPSEG", 8);
-      StoreU16(block.data() + 8, LoadU16(block.data() + 8) == kNarrowVersion ? kNarrowVersion : kPresentVersion);
+      StoreU16(block.data() + 8, SealedVersion(LoadU16(block.data() + 8)));
       StoreU32(block.data() + 12, 0);
       StoreU32(block.data() + 12, Crc32c(block));
     }
@@ -94,7 +128,7 @@ void PlaySegmentHeader(std::string_view bytes) {
     }
     std::string again(kSegmentHeaderBytes, '\0');
     EncodeSegmentHeader(*header, again.data());
-    if (LoadU16(block.data() + 8) == kPresentVersion) {
+    if (LoadU16(block.data() + 8) != kNarrowVersion) {
       DEUT_CHECK(again == block);
     } else {
       DEUT_CHECK(DecodeSegmentHeader(again, "fuzz").value() == *header);
@@ -164,15 +198,18 @@ void PlaySegmentFile(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
-  switch (data[0] % 3) {
+  switch (data[0] % 4) {
     case 0:
       deut::dc::PlayParts(bytes);
       break;
     case 1:
       deut::dc::PlaySegmentHeader(bytes);
       break;
-    default:
+    case 2:
       deut::dc::PlaySegmentFile(bytes);
+      break;
+    default:
+      deut::dc::PlayContent(bytes);
   }
   return 0;
 }

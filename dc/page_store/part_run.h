@@ -31,13 +31,15 @@ class PartRun {
 
   // The transfer of a begun run. The owner sets its `context`.
   IoRequest& request() { return request_; }
-  // Verifies one of the parts, and returns it. It is valid until the next change of the run. REQUIRES: the run is read,
+  // Verifies one of the parts, unpacks it, and returns it. It is valid until the next call. REQUIRES: the run is read,
   // and `address` lies between the first and the last part of the run.
-  Result<PartView> Part(PageAddress address, PageId page) const {
+  Result<PartView> Part(PageAddress address, PageId page) {
     DEUT_CHECK(address.segment() == segment_->number && address.offset() >= request_.offset &&
                address.offset() < request_.offset + request_.bytes);
     const std::string_view bytes(memory_.data(), request_.bytes);
-    return DecodePart(bytes.substr(address.offset() - request_.offset), address, page, segment_->path);
+    DEUT_ASSIGN_OR_RETURN(const PartView stored,
+                          DecodePart(bytes.substr(address.offset() - request_.offset), address, page, segment_->path));
+    return UnpackPart(stored, &content_, segment_->path);
   }
   // Gives up the segment and the file. REQUIRES: its request is not in flight.
   void Reset() {
@@ -48,6 +50,7 @@ class PartRun {
  private:
   friend class SegmentStore;
   AlignedBuffer memory_;
+  AlignedBuffer content_;  // of a packed part
   IoRequest request_;
   std::shared_ptr<Segment> segment_;
   std::shared_ptr<File> file_;

@@ -1,5 +1,6 @@
 // PartScanner: iterates over all parts of a segment's file, in order of their offsets. For the cleaner, the scrubber
 // and offline checks; internal to the page store and its tools.
+// Packed parts stay packed (UnpackPart).
 // Thread-safety: one thread; the file may grow meanwhile. Ownership: borrows the file. Memory: 1 MiB, or the largest
 // part.
 // Errors: CORRUPTION naming file and offset for bytes that are neither a valid part nor zeros up to the next multiple

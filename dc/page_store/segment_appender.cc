@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "common/base/concat.h"
 #include "common/io/aligned_buffer.h"
 #include "common/testing/test_points.h"
+#include "dc/page_store/part_compression.h"
 #include "dc/page_store/segment_files.h"
 
 namespace deut::dc {
@@ -29,7 +31,7 @@ struct SegmentAppender::Core {
         buffer_bytes(std::max<size_t>(RoundUpToIo(buffer), 2 * kIoAlignment)) {
     Resize(buffer_bytes);
   }
-  ~Core() { files.counters().buffer_bytes.fetch_sub(memory.size(), std::memory_order_relaxed); }
+  ~Core() { files.counters().buffer_bytes.fetch_sub(memory.size() + packed.size(), std::memory_order_relaxed); }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -49,12 +51,17 @@ struct SegmentAppender::Core {
   Result<PageAddress> AppendToOwnSegment(const PartHeader& header, std::string_view payload);
   void PutHeader(const OpenSegment& open, char* block) const;
   void Count(std::string_view payload);
+  Status BeginPacking();
+  std::optional<std::string_view> Pack(Compression compression, std::string_view content);
+  void GiveUpLargeRoom();
 
   SegmentFiles& files;
   const SegmentKind kind;
   const uint64_t short_segment_bytes;  // a part that does not fit a short segment has one of its own
   const size_t buffer_bytes;
   SpaceUse use = SpaceUse::kOrdinary;
+  bool packs = false;  // a packed part was appended, so the header of the current segment states that it may have some
+  AlignedBuffer packed;  // room for the payload of a packed part
 
   // The buffer holds the bytes from `flushed` on of the current segment's file; `flushed` is a multiple of
   // kIoAlignment.
@@ -70,8 +77,33 @@ struct SegmentAppender::Core {
 };
 
 void SegmentAppender::Core::PutHeader(const OpenSegment& open, char* block) const {
-  EncodeSegmentHeader(
-      {.kind = kind, .number = open.segment->number, .dc = files.dc(), .capacity_bytes = open.capacity_bytes}, block);
+  EncodeSegmentHeader({.kind = kind,
+                       .number = open.segment->number,
+                       .dc = files.dc(),
+                       .capacity_bytes = open.capacity_bytes,
+                       .packed_parts = packs},
+                      block);
+}
+
+// Called before the first packed part. An earlier program may read the current segment, so that part goes into another.
+Status SegmentAppender::Core::BeginPacking() {
+  if (current.open.segment != nullptr) DEUT_RETURN_IF_ERROR(FinishCurrent());
+  packs = true;
+  return Status::Ok();
+}
+
+std::optional<std::string_view> SegmentAppender::Core::Pack(Compression compression, std::string_view content) {
+  const size_t before = packed.size();
+  const std::optional<std::string_view> payload = PackContent(compression, content, &packed);
+  files.counters().buffer_bytes.fetch_add(packed.size() - before, std::memory_order_relaxed);
+  return payload;
+}
+
+// The room of a part that is longer than the buffer is not kept.
+void SegmentAppender::Core::GiveUpLargeRoom() {
+  if (packed.size() <= buffer_bytes) return;
+  files.counters().buffer_bytes.fetch_sub(packed.size(), std::memory_order_relaxed);
+  packed = AlignedBuffer();
 }
 
 Status SegmentAppender::Core::Begin() {
@@ -211,12 +243,32 @@ SegmentAppender::~SegmentAppender() {
   if (!core_->files.is_fatal()) core_->CloseAll();
 }
 
+Result<PageAddress> SegmentAppender::AppendContent(const PartHeader& header, std::string_view content,
+                                                   Compression compression) {
+  DEUT_CHECK(!header.packed);
+  if (compression == Compression::kNone) return Append(header, content);
+  const std::optional<std::string_view> packed = core_->Pack(compression, content);
+  PartHeader stored = header;
+  stored.packed = packed.has_value();
+  const Result<PageAddress> address = Append(stored, packed.value_or(content));
+  if (packed && address.ok()) {
+    StoreCounters& counters = core_->files.counters();
+    counters.bytes_before_compression.fetch_add(content.size(), std::memory_order_relaxed);
+    counters.bytes_after_compression.fetch_add(packed->size(), std::memory_order_relaxed);
+  }
+  core_->GiveUpLargeRoom();
+  return address;
+}
+
 Result<PageAddress> SegmentAppender::Append(const PartHeader& header, std::string_view payload) {
   Core& core = *core_;
   DEUT_CHECK((header.kind == PartKind::kBase) == (core.kind == SegmentKind::kBase));
   if (core.files.is_fatal()) return core.files.fatal();
   if (payload.size() > kMaxPayloadBytes) {
     return DEUT_ERROR(kInvalidArgument, "a page part of ", payload.size(), " bytes; the limit is ", kMaxPayloadBytes);
+  }
+  if (header.packed && !core.packs) {
+    if (Status begun = core.BeginPacking(); !begun.ok()) return core.Failed(std::move(begun));
   }
   const uint64_t bytes = PartBytesInUnits(payload.size());
   if (kSegmentHeaderBytes + bytes > core.short_segment_bytes) {
@@ -268,6 +320,6 @@ void SegmentAppender::SetSpaceUse(SpaceUse use) { core_->use = use; }
 SegmentKind SegmentAppender::kind() const { return core_->kind; }
 size_t SegmentAppender::batch_parts() const { return core_->batch_parts; }
 size_t SegmentAppender::batch_bytes() const { return core_->batch_bytes; }
-size_t SegmentAppender::buffer_bytes() const { return core_->memory.size(); }
+size_t SegmentAppender::buffer_bytes() const { return core_->memory.size() + core_->packed.size(); }
 
 }  // namespace deut::dc

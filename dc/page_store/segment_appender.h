@@ -10,10 +10,13 @@
 // A part too large for a short segment (SegmentStoreOptions::segment_bytes) gets a segment of its own.
 // The appender looks at the disk before each short segment's length that it appends, also within a long segment
 // (disk_reserve.h). If its use may take no more (RESOURCE_EXHAUSTED), the batch is void and the segment is closed.
+// Before its first packed part (part_compression.h) an appender begins a new segment, whose header says that it may have
+// such parts; so do the headers of all later ones. Until then its segments are of the version that earlier programs
+// read.
 // The destructor closes the current segment; a batch not written is void.
 //
-// Thread-safety: one thread at a time. Ownership: its store outlives it. Memory: the buffer, and a part too large for
-// it while that is appended.
+// Thread-safety: one thread at a time. Ownership: its store outlives it. Memory: the buffer, room for a
+// packed part, and a part too large for the buffer while that is appended.
 #ifndef DC_PAGE_STORE_SEGMENT_APPENDER_H_
 #define DC_PAGE_STORE_SEGMENT_APPENDER_H_
 
@@ -22,6 +25,7 @@
 #include <memory>
 #include <string_view>
 
+#include "common/base/compression.h"
 #include "common/base/status.h"
 #include "dc/page_store/page_address.h"
 #include "dc/page_store/part_format.h"
@@ -40,7 +44,11 @@ class SegmentAppender {
 
   // REQUIRES: the header's kind is the appender's; a delta part names its previous one, a base part none.
   // INVALID_ARGUMENT naming the limit if the payload is too large; the batch stays as it was.
+  // The payload is appended as it is; it is packed if the header says so.
   Result<PageAddress> Append(const PartHeader& header, std::string_view payload);
+  // The same for content that is not packed. The part is packed if that makes it an eighth smaller, unless
+  // `compression` is kNone.
+  Result<PageAddress> AppendContent(const PartHeader& header, std::string_view content, Compression compression);
   Status Write();
   // Applies when the appender looks at the disk the next time; kOrdinary at first.
   void SetSpaceUse(SpaceUse use);

@@ -53,6 +53,7 @@ struct SegmentFilesOptions {
 
 struct StoreCounters {
   std::atomic<uint64_t> parts_appended{0}, bytes_appended{0}, bytes_written{0};
+  std::atomic<uint64_t> bytes_before_compression{0}, bytes_after_compression{0};
   std::atomic<uint64_t> reads{0}, bytes_read{0};
   std::atomic<uint64_t> syncs{0};
   std::atomic<uint64_t> segments_created{0}, segments_removed{0};

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kMagic = "DEUTPSEG";
 constexpr uint16_t kVersion = 2;
+constexpr uint16_t kPackedVersion = 3;  // as version 2, of a segment that may have packed parts
 constexpr uint16_t kOldestVersion = 1;
 
 constexpr size_t kVersionAt = 8;
@@ -40,7 +41,7 @@ uint32_t ChecksumOf(const char* block) {
 void EncodeSegmentHeader(const SegmentHeader& header, char* out) {
   std::memset(out, 0, kSegmentHeaderBytes);
   std::memcpy(out, kMagic.data(), kMagic.size());
-  StoreU16(out + kVersionAt, kVersion);
+  StoreU16(out + kVersionAt, header.packed_parts ? kPackedVersion : kVersion);
   out[kKindAt] = static_cast<char>(header.kind);
   StoreU64(out + kNumberAt, header.number);
   StoreU64(out + kDcAt, header.dc.value);
@@ -57,15 +58,16 @@ Result<SegmentHeader> DecodeSegmentHeader(std::string_view bytes, std::string_vi
     return DEUT_ERROR(kCorruption, path, ": offset ", kChecksumAt, ": the checksum does not fit the segment's header");
   }
   const uint16_t version = LoadU16(in + kVersionAt);
-  if (version < kOldestVersion || version > kVersion) {
+  if (version < kOldestVersion || version > kPackedVersion) {
     return DEUT_ERROR(kVersionMismatch, path, ": offset ", kVersionAt, ": format version ", version,
-                      ", this program knows ", kOldestVersion, " to ", kVersion);
+                      ", this program knows ", kOldestVersion, " to ", kPackedVersion);
   }
   SegmentHeader header;
   header.kind = static_cast<SegmentKind>(in[kKindAt]);
   header.number = LoadU64(in + kNumberAt);
   header.dc = DcId(LoadU64(in + kDcAt));
   header.capacity_bytes = LoadU64(in + kCapacityAt);
+  header.packed_parts = version == kPackedVersion;
   if (header.kind != SegmentKind::kBase && header.kind != SegmentKind::kDelta) {
     return DEUT_ERROR(kCorruption, path, ": offset ", kKindAt, ": a segment of kind ", int{in[kKindAt]});
   }

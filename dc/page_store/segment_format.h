@@ -1,7 +1,9 @@
 // Segment files: their names and their header block. A segment holds parts of one kind, appended once and never
 // changed.
 // Format with grammar: dc/docs/page_store.md.
-// This program writes version 2. It also reads version 1: the same header, of a segment with parts of version 1.
+// This program writes version 3 for a segment that may have packed parts (part_compression.h), and version 2 for any
+// other. So an earlier program reads a store that never had a packed part, and refuses one that has by name. It also
+// reads version 1: the same header, of a segment with parts of version 1.
 // Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format that this
 // program does not know.
 #ifndef DC_PAGE_STORE_SEGMENT_FORMAT_H_
@@ -27,6 +29,7 @@ struct SegmentHeader {
   uint64_t number = 0;
   DcId dc = {};
   uint64_t capacity_bytes = 0;  // upper bound of the file's size; a multiple of kIoAlignment, at most 1 GiB
+  bool packed_parts = false;    // it may have packed parts
   friend bool operator==(const SegmentHeader&, const SegmentHeader&) = default;
 };
 

@@ -46,6 +46,18 @@ TEST(SegmentFormat, AnEncodedHeaderIsDecoded) {
   EXPECT_EQ(*header, kHeader);
 }
 
+// A segment that may have packed parts is of version 3, so that an earlier program refuses it by name.
+TEST(SegmentFormat, OnlyASegmentThatMayHavePackedPartsIsOfVersion3) {
+  SegmentHeader header = kHeader;
+  header.packed_parts = true;
+  const std::string bytes = Encoded(header);
+  EXPECT_EQ(LoadU16(bytes.data() + 8), 3);
+  EXPECT_EQ(LoadU16(Encoded(kHeader).data() + 8), 2);
+  const auto decoded = DecodeSegmentHeader(bytes, "f");
+  ASSERT_TRUE(decoded.ok()) << decoded.status().ToString();
+  EXPECT_EQ(*decoded, header);
+}
+
 // Version 1 is the same header, before parts of version 1.
 TEST(SegmentFormat, AHeaderOfFormatVersion1IsRead) {
   std::string bytes = Encoded(kHeader);

@@ -200,7 +200,8 @@ Status SegmentStore::EndRead(PartBuffer* buffer) {
   }
   const std::string_view bytes =
       std::string_view(buffer->memory_.data(), request.bytes).substr(buffer->address_.offset() - request.offset);
-  DEUT_ASSIGN_OR_RETURN(buffer->part_, DecodePart(bytes, buffer->address_, buffer->page_, segment->path));
+  DEUT_ASSIGN_OR_RETURN(const PartView stored, DecodePart(bytes, buffer->address_, buffer->page_, segment->path));
+  DEUT_ASSIGN_OR_RETURN(buffer->part_, UnpackPart(stored, &buffer->content_, segment->path));
   return Status::Ok();
 }
 
@@ -345,6 +346,8 @@ StoreTotals SegmentStore::totals() const {
   totals.bytes_written = counters.bytes_written.load(std::memory_order_relaxed);
   totals.reads = counters.reads.load(std::memory_order_relaxed);
   totals.bytes_read = counters.bytes_read.load(std::memory_order_relaxed);
+  totals.bytes_before_compression = counters.bytes_before_compression.load(std::memory_order_relaxed);
+  totals.bytes_after_compression = counters.bytes_after_compression.load(std::memory_order_relaxed);
   totals.syncs = counters.syncs.load(std::memory_order_relaxed);
   totals.segments_created = counters.segments_created.load(std::memory_order_relaxed);
   totals.segments_removed = counters.segments_removed.load(std::memory_order_relaxed);

@@ -98,6 +98,8 @@ struct StoreTotals {
   uint64_t memory_bytes = 0;  // appenders' buffers and the segment table; not PartBuffers
   // Since the start of this incarnation.
   uint64_t parts_appended = 0, bytes_appended = 0, bytes_written = 0;  // bytes of parts; bytes of transfers
+  // Of the appended parts that are packed: content, and payload on storage.
+  uint64_t bytes_before_compression = 0, bytes_after_compression = 0;
   uint64_t reads = 0, bytes_read = 0;
   uint64_t syncs = 0;
   uint64_t segments_created = 0, segments_removed = 0;
@@ -136,12 +138,12 @@ class SegmentStore {
   Status fatal() const;
 
   // --- Reading.
-  // Blocks. Reads the part at `address` into `buffer`, fully verified. NOT_FOUND: its segment was removed, so the
+  // Blocks. Reads the part at `address` into `buffer`, fully verified and unpacked. NOT_FOUND: its segment was removed, so the
   // address is not live any more. If an image still names it, that is corruption.
   Status Read(PageAddress address, PageId page, PartBuffer* buffer);
   // The same in three steps, for a thread that has several reads in flight: TryBeginRead or BeginRead,
   // buffer->request() on a queue of NewQueue, EndRead. If the first step returns an error, there is no request to run.
-  // EndRead is called when the request was reaped, and verifies the part.
+  // EndRead is called when the request was reaped, and verifies and unpacks the part.
   // TryBeginRead never blocks. false: the segment's file is not open, and nothing was begun.
   Result<bool> TryBeginRead(PageAddress address, PageId page, PartBuffer* buffer);
   // Opens the file if it is not open, and blocks on the disk for that. RESOURCE_EXHAUSTED: a shortage of descriptors or
@@ -155,7 +157,7 @@ class SegmentStore {
   // REQUIRES: depth > 0. The queue ends before the store.
   Result<std::unique_ptr<IoQueue>> NewQueue(size_t depth);
   // Visits all parts of a segment that were written before the call, in order of their offsets, each verified, dead
-  // ones too. Stops at the first error, also one that the callback returns.
+  // ones too. Packed parts stay packed. Stops at the first error, also one that the callback returns.
   Status ForEachPart(uint64_t segment, const std::function<Status(const PartView&)>& callback);
   // The same, but reports damage to `on_damage` and continues behind it.
   Status ForEachPart(uint64_t segment, const std::function<Status(const PartView&)>& callback,

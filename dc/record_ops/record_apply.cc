@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -9,6 +10,7 @@
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/record_ops/record_operations.h"
+#include "protocol/table_options.h"
 
 namespace deut::dc {
 namespace {
@@ -165,7 +167,9 @@ Status RecordOperations::ApplyEntry(const LogEntryView& entry) {
       break;
     }
     case LogEntryKind::kCreateTable: {
-      DEUT_ASSIGN_OR_RETURN(applied, trees_.registry().Create(entry.table, entry.key));
+      const std::optional<TableOptions> options = DecodeTableOptions(entry.value);
+      if (!options) return DEUT_ERROR(kCorruption, "unknown options of table ", entry.table.value);
+      DEUT_ASSIGN_OR_RETURN(applied, trees_.registry().Create(entry.table, entry.key, *options));
       break;
     }
     case LogEntryKind::kDropTable: {

@@ -70,17 +70,22 @@ Status SegmentScrubber::Scrub() {
       checkpoints_.folder, [this](uint64_t bytes) { return Pace(bytes); },
       [this](CheckpointNumber number, const Status& damage)
           DEUT_REQUIRES(mutex_) { ReportCheckpoint(number, damage); }));
-  for (const SegmentUsage& usage : store_.usage()) DEUT_RETURN_IF_ERROR(ScrubOne(usage.number));
+  for (const SegmentUsage& usage : store_.usage()) DEUT_RETURN_IF_ERROR(ScrubOne(usage));
   rounds_.fetch_add(1, std::memory_order_relaxed);
   return stop_.load(std::memory_order_seq_cst) ? Ending() : Status::Ok();
 }
 
-Status SegmentScrubber::ScrubOne(uint64_t segment) {
+Status SegmentScrubber::ScrubOne(const SegmentUsage& usage) {
+  const uint64_t segment = usage.number;
+  const std::string name = SegmentName(usage.kind, segment);
   uint64_t paced = 0;
   uint64_t end = 0;
-  const auto look = [&](const PartView& part) -> Status {
+  const auto look = [&](const PartView& part) DEUT_REQUIRES(mutex_) -> Status {
     DEUT_CHECK(part.address.offset() >= end);  // ForEachPart visits parts in the order of their offsets
     end = part.address.offset() + PartBytesInUnits(part.payload.size());
+    if (const auto content = UnpackPart(part, &content_, name); !content.ok()) {
+      ReportDamage(segment, part.address.offset(), end, content.status());
+    }
     if (end < paced + kStepBytes) return Status::Ok();
     // The file of a segment that was removed meanwhile takes room on the disk until the scrubber closes it.
     if (!store_.UsageOf(segment).has_value()) return DEUT_ERROR(kNotFound, "segment ", segment, " was removed");

@@ -25,6 +25,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "common/base/status.h"
+#include "common/io/aligned_buffer.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/mutex.h"
 #include "common/sync/reclamation.h"
@@ -67,7 +68,7 @@ class SegmentScrubber {
 
  private:
   void Run();
-  Status ScrubOne(uint64_t segment) DEUT_REQUIRES(mutex_);
+  Status ScrubOne(const SegmentUsage& usage) DEUT_REQUIRES(mutex_);
   void ReportCheckpoint(CheckpointNumber number, const Status& damage) DEUT_REQUIRES(mutex_);
   void ReportDamage(uint64_t segment, uint64_t begin, uint64_t end, const Status& damage) DEUT_REQUIRES(mutex_);
   // Returns the pages with a part that begins in [begin, end) of the segment, as a clause for a message.
@@ -88,6 +89,7 @@ class SegmentScrubber {
   absl::flat_hash_set<std::pair<uint64_t, uint64_t>> reported_ DEUT_GUARDED_BY(mutex_);
   // Messages about damaged checkpoints that were reported.
   absl::flat_hash_set<std::string> reported_checkpoints_ DEUT_GUARDED_BY(mutex_);
+  AlignedBuffer content_ DEUT_GUARDED_BY(mutex_);  // of a packed part
 
   std::atomic<uint64_t> rounds_{0}, bytes_{0}, errors_{0};
   std::atomic<bool> stop_{false};

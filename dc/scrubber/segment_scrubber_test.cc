@@ -131,6 +131,25 @@ TEST_F(SegmentScrubberTest, ADamagedPartThatNobodyNeedsIsToldSo) {
   EXPECT_THAT(log_.TakeErrors(), ElementsAre(HasSubstr("no page's image lies there now")));
 }
 
+// The checksum of such a part is right.
+TEST_F(SegmentScrubberTest, APartThatDoesNotDecompressIsDamage) {
+  auto appender = *store_->NewAppender(SegmentKind::kBase);
+  const PartHeader header{.page = PageId(41), .table = TableId(1), .packed = true};
+  // 500 times 'a', compressed with LZ4; the second part says that it has one byte more.
+  std::string packed("\x02\x00\x00\x00\xF4\x01\x00\x00\x1F\x61\x01\x00\xFF\xDC\x50\x61\x61\x61\x61\x61", 20);
+  ASSERT_TRUE(appender->Append(header, packed).ok());
+  packed[4] = '\xF5';
+  const auto damaged = appender->Append(header, packed);
+  ASSERT_TRUE(damaged.ok() && appender->Write().ok());
+  const auto scrubber = Scrubber();
+  ASSERT_TRUE(scrubber->Scrub().ok());
+  EXPECT_EQ(scrubber->statistics().errors, 1u);
+  EXPECT_THAT(log_.TakeErrors(),
+              ElementsAre(AllOf(HasSubstr(Concat("segment ", damaged->segment(), ", found by scrubbing")),
+                                HasSubstr(Concat(": offset ", damaged->offset() + kPartHeaderBytes)),
+                                HasSubstr("does not decompress"))));
+}
+
 TEST_F(SegmentScrubberTest, AFileThatCannotBeReadIsDamage) {
   const std::string path = Concat("/pages/", SegmentName(SegmentKind::kBase, parts_[1].segment()));
   DiskFault fault;

@@ -3,6 +3,7 @@
 #ifndef DC_SERVER_DC_FLAGS_H_
 #define DC_SERVER_DC_FLAGS_H_
 
+#include "common/base/compression.h"
 #include "common/config/flags.h"
 #include "dc/server/data_component_server.h"
 
@@ -27,6 +28,10 @@ inline void AddDcFlags(FlagSet* flags, DataComponentOptions* options) {
       256u, 1u << 20);
   flags->Add("dc_inner_page", &options->records.tree.inner_page_bytes, "bytes above which a page of the index is split",
              256u, 1u << 20);
+  flags->AddEnum("dc_compression", &options->records.tree.compression,
+                 {{"none", Compression::kNone}, {"lz4", Compression::kLz4}, {"zstd", Compression::kZstd}},
+                 "compression on disk of the pages of tables that are created without a choice of their own; a table "
+                 "keeps its compression for ever; zstd saves more space, lz4 costs less time");
   flags->Add("dc_reads_in_flight", &options->records.loader.reads_in_flight,
              "reads of pages that the data component has in flight together; more than the device gains from only take "
              "memory",

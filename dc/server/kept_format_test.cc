@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/compression.h"
 #include "common/base/concat.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
@@ -22,6 +23,7 @@
 #include "dc/server/folder_fixture.h"
 #include "dc/server/server_fixture.h"
 #include "gtest/gtest.h"
+#include "protocol/table_options.h"
 
 namespace deut::dc {
 namespace {
@@ -73,15 +75,15 @@ std::string OfVersion(const std::string& name, std::string bytes, uint16_t versi
   return bytes;
 }
 
-// Returns a folder as this program leaves it.
-Files MakeFolder() {
+// Returns a folder as this program leaves it, with a table that has these options.
+Files MakeFolder(const TableOptions& options = {}) {
   const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
   const std::unique_ptr<DataComponentServer> server = StartServer(*storage);
   const Sender tc = SayHello(*server, 3, 4);
   CountingListener listener;
   auto stream = server->OpenApplyLog(tc, &listener, kNoDeadline);
   TestLog log;
-  log.Create();
+  log.Entry(LogEntryKind::kCreateTable, 1, "accounts", EncodeTableOptions(options));
   constexpr TableId kDropped{8};
   log.Entry(LogEntryKind::kCreateTable, 1, "dropped", {}, kDropped);
   for (int i = 0; i < 30; ++i) log.Put(Concat("key", 10 + i), Concat("value ", i));
@@ -169,6 +171,22 @@ TEST(KeptFormatTest, EachFileOfAnotherVersionIsRefusedByNameAndNothingIsChanged)
   for (const auto& [number, folder] : Samples()) {
     SCOPED_TRACE(number);
     ExpectOtherVersionsAreRefused(ReadSample(folder));
+  }
+}
+
+// The versions of the files say so: an earlier program refuses them by name. Without a compressed table they are those
+// of the newest sample (TheNewestSampleIsOfTodaysVersions).
+TEST(KeptFormatTest, AFolderWithACompressedTableHasVersionsOfItsOwn) {
+  for (const Compression compression : {Compression::kLz4, Compression::kZstd}) {
+    const Files folder = MakeFolder({.compression = compression});
+    std::map<std::string, uint32_t> versions = VersionsOf(folder);
+    EXPECT_EQ(versions["pages/checkpoint"], 5u);
+    EXPECT_EQ(versions["pages/base"], 3u);
+    EXPECT_EQ(versions["pages/base part"], 3u);
+    EXPECT_EQ(versions["pages/delta"], 2u);  // so short a part is not compressed
+    EXPECT_EQ(versions["pages/delta part"], 2u);
+    ExpectIsRead(folder);
+    ExpectOtherVersionsAreRefused(folder);
   }
 }
 

@@ -30,6 +30,7 @@
 #include "protocol/data_component.h"
 #include "protocol/log_batch.h"
 #include "protocol/record_batch.h"
+#include "protocol/table_options.h"
 
 namespace deut::dc {
 
@@ -110,8 +111,12 @@ class World {
   }
   bool broken() const { return broken_; }
 
-  void Create(TableId table = kTable) { CreateNamed(table, Concat("table ", table.value)); }
-  void CreateNamed(TableId table, std::string_view name) { Entry(LogEntryKind::kCreateTable, table, name, {}); }
+  void Create(TableId table = kTable, const TableOptions& options = {}) {
+    CreateNamed(table, Concat("table ", table.value), options);
+  }
+  void CreateNamed(TableId table, std::string_view name, const TableOptions& options = {}) {
+    Entry(LogEntryKind::kCreateTable, table, name, EncodeTableOptions(options));
+  }
   void Drop(TableId table) { Entry(LogEntryKind::kDropTable, table, Concat("table ", table.value), {}); }
   void Put(std::string_view key, std::string value) {
     Entry(LogEntryKind::kPut, kTable, key, value);

@@ -35,7 +35,7 @@ TableRegistry::Found TableRegistry::Find(TableId id) const {
   return {State::kDropped, nullptr};
 }
 
-Result<bool> TableRegistry::Create(TableId id, std::string_view name) {
+Result<bool> TableRegistry::Create(TableId id, std::string_view name, const TableOptions& options) {
   const MutexLock lock(mutex_);
   const ReclamationDomain::Guard guard(environment_.domain);
   const Found found = Find(id);
@@ -52,7 +52,9 @@ Result<bool> TableRegistry::Create(TableId id, std::string_view name) {
                       id.value);
   }
   DEUT_IN_FLIGHT("dc.table_create");
-  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BwTree> tree, BwTree::Create(environment_, options_, id));
+  BwTreeOptions of_tree = options_;
+  of_tree.compression = options.compression.value_or(options_.compression);
+  DEUT_ASSIGN_OR_RETURN(std::unique_ptr<BwTree> tree, BwTree::Create(environment_, of_tree, id));
   auto next = std::make_unique<Snapshot>(old);
   next->live.insert(LowerBound(next->live, id), new Table{id, std::string(name), std::move(tree), reaper_});
   Publish(std::move(next));

@@ -26,6 +26,7 @@
 #include "dc/bwtree/tree_source.h"
 #include "dc/tables/dropped_ids.h"
 #include "dc/tables/table_reaper.h"
+#include "protocol/table_options.h"
 
 namespace deut::dc {
 
@@ -67,9 +68,9 @@ class TableRegistry final : public TreeSource, public TableList {
     const MutexLock lock_;
   };
 
-  // Creates a table. False: it was created (and perhaps dropped) before. CORRUPTION if the id or the name belongs to
-  // another live table.
-  Result<bool> Create(TableId id, std::string_view name);
+  // Creates a table. Options that are not given are those of the registry. False: it was created (and perhaps dropped)
+  // before. CORRUPTION if the id or the name belongs to another live table.
+  Result<bool> Create(TableId id, std::string_view name, const TableOptions& options = {});
   // Drops a table. False: it was dropped before. CORRUPTION if the id is unknown.
   Result<bool> Drop(TableId id);
 

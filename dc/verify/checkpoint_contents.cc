@@ -17,7 +17,7 @@ class Collecting final : public CheckpointVisitor {
     return Status::Ok();
   }
   Status OnTable(const CheckpointTable& table) override {
-    out_.tables.push_back({table.id, table.root, std::string(table.name), table.last()});
+    out_.tables.push_back({table.id, table.root, std::string(table.name), table.last(), table.compression});
     return Status::Ok();
   }
   Status OnSegment(const SegmentExtent& segment) override {

@@ -48,6 +48,7 @@ struct CheckpointContents {
     PageId root;  // 0: the table was dropped
     std::string name;
     TableId last;  // a dropped entry covers the ids from `id` to this one; else `id`
+    Compression compression = Compression::kNone;
     bool dropped() const { return root.value == 0; }
   };
   CheckpointHead head;

@@ -12,6 +12,7 @@
 #include "common/io/aligned_buffer.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/page_store/hot_page_list.h"
+#include "dc/page_store/part_compression.h"
 #include "dc/page_store/part_scanner.h"
 #include "dc/page_store/segment_store.h"
 #include "dc/verify/checkpoint_contents.h"
@@ -26,6 +27,13 @@ constexpr size_t kShownBytes = 40;
 std::string_view NameOf(SegmentKind kind) { return kind == SegmentKind::kBase ? "base" : "delta"; }
 std::string_view NameOf(PartKind kind) { return kind == PartKind::kBase ? "base" : "delta"; }
 std::string Place(PageAddress address) { return Concat("segment ", address.segment(), " offset ", address.offset()); }
+// `part`: as it lies on storage, or unpacked.
+std::string CompressionText(const PartView& part) {
+  if (part.compression == Compression::kNone) return "";
+  const Result<PackedHeader> packed = part.header.packed ? ReadPackedHeader(part.payload) : PackedHeader();
+  const uint64_t bytes = part.header.packed && packed.ok() ? packed->content_bytes : part.payload.size();
+  return Concat(", compressed with ", NameOf(part.compression), " from ", bytes);
+}
 std::string Show(Position position) { return Concat(position.commit.value, "/", position.sequence); }
 
 class Inspection {
@@ -190,7 +198,8 @@ Status Inspection::ShowCheckpoint() {
     if (table.dropped()) {
       Line(DroppedText(table.id, table.last));
     } else {
-      Line("table ", table.id.value, ": ", Cut(table.name), ", root page ", table.root.value);
+      Line("table ", table.id.value, ": ", Cut(table.name), ", root page ", table.root.value,
+           table.compression == Compression::kNone ? "" : Concat(", compressed with ", NameOf(table.compression)));
     }
   }
   for (const SegmentExtent& segment : contents->segments) {
@@ -238,7 +247,7 @@ Status Inspection::ShowSegment() {
     if (!part->has_value()) return Status::Ok();
     const PartHeader& of = (*part)->header;
     Line("offset ", (*part)->address.offset(), ": ", NameOf(of.kind), " part of page ", of.page.value, ", table ",
-         of.table.value, ", level ", int{of.level}, ", ", of.payload_bytes, " bytes",
+         of.table.value, ", level ", int{of.level}, ", ", of.payload_bytes, " bytes", CompressionText(**part),
          of.previous.is_none() ? "" : Concat(", after ", Place(of.previous)),
          live.contains((*part)->address) ? ", live" : "");
   }
@@ -277,7 +286,8 @@ void Inspection::ShowParts(PageId page, std::span<const PageAddress> parts, Segm
       continue;
     }
     const PartHeader& header = buffer.part().header;
-    Line(NameOf(header.kind), " part in ", Place(part), ", ", header.payload_bytes, " bytes");
+    Line(NameOf(header.kind), " part in ", Place(part), ", ", header.payload_bytes, " bytes",
+         CompressionText(buffer.part()));
   }
 }
 

@@ -94,6 +94,20 @@ TEST_F(InspectTest, ASmallStoreWhole) {
             "level 0: 1 pages, 3 records and tombstones, 1 delta parts, 896 bytes\n");
 }
 
+TEST_F(InspectTest, CompressedTablesAndPartsAreNamed) {
+  store_.Start();
+  store_.Create(StoreOnDisk::kAccounts, {.compression = Compression::kZstd});
+  store_.Put(StoreOnDisk::kAccounts, "b", std::string(600, 'v'));
+  store_.Checkpoint();
+  store_.Stop();
+  EXPECT_THAT(Run(Inspected::kCheckpoint), HasSubstr("root page 1, compressed with zstd\n"));
+  EXPECT_THAT(Run(Inspected::kSegment, 1), HasSubstr(" bytes, compressed with zstd from 678, live\n"));
+  const std::string page = Run(Inspected::kPage, 1);
+  EXPECT_THAT(page, HasSubstr("base part in segment 1 offset 4096, "));
+  EXPECT_THAT(page, HasSubstr(" bytes, compressed with zstd from 678\n"));
+  EXPECT_THAT(page, HasSubstr("... (600 bytes)\n"));
+}
+
 TEST_F(InspectTest, ATreeOfLevels) {
   store_.Fill(2000);
   EXPECT_THAT(Run(Inspected::kTable, 3),

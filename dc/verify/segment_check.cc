@@ -78,6 +78,9 @@ class Checking {
       if (part.ok() && !part->has_value()) return;
       if (part.ok()) {
         CheckKind(**part);
+        if (const auto content = UnpackPart(**part, &content_, segment_.path); !content.ok()) {
+          (void)Damage(content.status());
+        }
         Count(**part);
         continue;
       }
@@ -111,6 +114,7 @@ class Checking {
   const SegmentFile& segment_;
   const std::function<void(const Status&)>& on_damage_;
   SegmentReport report_;
+  AlignedBuffer content_;  // of a packed part
 };
 
 }  // namespace

@@ -66,7 +66,9 @@ Status StoreOnDisk::TryStart() {
   return RecordStore::Open(RealRuntime(), home, options_).status();
 }
 
-void StoreOnDisk::Create(TableId table) { Entry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), {}); }
+void StoreOnDisk::Create(TableId table, const TableOptions& options) {
+  Entry(LogEntryKind::kCreateTable, table, Concat("table ", table.value), EncodeTableOptions(options));
+}
 void StoreOnDisk::LowWater() { Entry(LogEntryKind::kLowWater, TableId(), {}, {}); }
 void StoreOnDisk::Drop(TableId table) {
   Entry(LogEntryKind::kDropTable, table, Concat("table ", table.value), {});

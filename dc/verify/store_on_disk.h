@@ -41,7 +41,7 @@ class StoreOnDisk {
   void Stop();
   // Opens the records and closes them again, as a start would. Returns the error of a start that is refused.
   Status TryStart();
-  void Create(TableId table);
+  void Create(TableId table, const TableOptions& options = {});
   void Drop(TableId table);
   void Put(TableId table, std::string_view key, std::string_view value);
   void Delete(TableId table, std::string_view key);

@@ -273,8 +273,12 @@ void Verification::CheckTables(const CheckpointContents& contents, SegmentStore&
   Pages pages(*this, report);
   TreeWalk walk(contents.images, store, pages);
   for (const CheckpointContents::Table& table : contents.tables) {
-    report->tables.push_back(
-        TableReport{.id = table.id, .name = table.name, .root = table.root, .last = table.last, .levels = {}});
+    report->tables.push_back(TableReport{.id = table.id,
+                                         .name = table.name,
+                                         .root = table.root,
+                                         .last = table.last,
+                                         .compression = table.compression,
+                                         .levels = {}});
     if (!table.dropped()) walk.Walk(table);
   }
   for (size_t place = 0; place < contents.images.size(); ++place) {

@@ -58,6 +58,7 @@ struct TableReport {
   std::string name;
   PageId root;        // 0: the table was dropped
   TableId last = id;  // a dropped entry covers the ids from `id` to this one; else `id`
+  Compression compression = Compression::kNone;
   uint64_t records = 0, tombstones = 0;
   uint64_t delta_parts = 0;
   std::vector<LevelReport> levels;  // the leaves first

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/base/compression.h"
 #include "common/base/concat.h"
 #include "common/coding/fixed.h"
 #include "common/io/storage.h"
@@ -75,6 +76,54 @@ TEST(VerifyTest, AFolderThatTheDataComponentLeavesIsClean) {
   EXPECT_EQ(pages, newest.pages);
   EXPECT_EQ(newest.unreached_pages, 0u);
   EXPECT_GT(newest.live_bytes, 0u);
+}
+
+RecordStoreOptions Compressed() {
+  RecordStoreOptions options = StoreOnDisk::SmallPages();
+  options.tree.compression = Compression::kZstd;
+  return options;
+}
+
+TEST(VerifyTest, AFolderWithCompressedPagesIsClean) {
+  StoreOnDisk store(NewMemoryStorage(RealRuntime()), Compressed());
+  store.Fill(3000);
+  EXPECT_TRUE(std::ranges::any_of(store.Parts(), [](const auto& part) { return part.header.packed; }));
+  const VerifyReport report = Verified(store);
+  EXPECT_TRUE(report.clean()) << ReportText(report);
+  ASSERT_EQ(report.checkpoints[0].tables.size(), 3u);
+  EXPECT_EQ(report.checkpoints[0].tables[0].compression, Compression::kZstd);
+  EXPECT_EQ(report.checkpoints[0].tables[0].records, store.records(StoreOnDisk::kAccounts));
+  EXPECT_TRUE(Has(ReportText(report), "compressed with zstd"));
+  EXPECT_TRUE(store.TryStart().ok());
+}
+
+// The checksum of such a part is right.
+TEST(VerifyTest, APageThatDoesNotDecompressIsFound) {
+  StoreOnDisk store(NewMemoryStorage(RealRuntime()), Compressed());
+  store.Fill(1000);
+  const auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(4),
+                                     StoreOnDisk::kDc, WithImages::kYes);
+  ASSERT_TRUE(contents.ok());
+  std::vector<StoreOnDisk::Part> live;
+  for (const StoreOnDisk::Part& part : store.Parts()) {
+    const auto place = contents->images.Find(part.header.page);
+    if (!part.header.packed || part.header.level != 0 || !place.has_value()) continue;
+    if (std::ranges::count(contents->images.parts(*place), part.address) != 0) live.push_back(part);
+  }
+  ASSERT_FALSE(live.empty());
+  StoreOnDisk::Part part = live[live.size() / 2];
+  constexpr size_t kContentBytesAt = 4;
+  StoreU32(part.payload.data() + kContentBytesAt, LoadU32(part.payload.data() + kContentBytesAt) + 1);
+  store.Put(part);
+  const VerifyReport report = Verified(store);
+  EXPECT_TRUE(Found(
+      report, Damaged::kPage,
+      {Concat("page ", part.header.page.value, " in segment ", part.address.segment(), " at ", part.address.offset()),
+       part.path, "does not decompress"}))
+      << ReportText(report);
+  EXPECT_TRUE(Found(report, Damaged::kSegment,
+                    {Concat(part.path, ": offset ", part.address.offset() + kPartHeaderBytes), "does not decompress"}))
+      << ReportText(report);
 }
 
 TEST(VerifyTest, AFreshDirectoryIsClean) {

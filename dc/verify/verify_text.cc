@@ -31,7 +31,9 @@ void AddTable(const TableReport& table, std::string* text) {
     return;
   }
   ConcatTo(text, "  table ", table.id.value, " ", Quoted(table.name), ": root page ", table.root.value, ", ",
-           table.records, " records, ", table.tombstones, " tombstones, ", table.delta_parts, " delta parts\n");
+           table.records, " records, ", table.tombstones, " tombstones, ", table.delta_parts, " delta parts",
+           table.compression == Compression::kNone ? "" : Concat(", compressed with ", NameOf(table.compression)),
+           "\n");
   for (size_t i = table.levels.size(); i > 0; --i) {
     const LevelReport& level = table.levels[i - 1];
     if (level.pages == 0) continue;

@@ -65,8 +65,8 @@ Result<TableId> SeverableService::OpenTable(std::string_view name, Deadline dead
   return Heard(service_.OpenTable(name, deadline), severed_);
 }
 
-Result<TableId> SeverableService::CreateTable(std::string_view name, Deadline deadline) {
-  return HeardCommit(service_.CreateTable(name, deadline), severed_);
+Result<TableId> SeverableService::CreateTable(std::string_view name, const TableOptions& options, Deadline deadline) {
+  return HeardCommit(service_.CreateTable(name, options, deadline), severed_);
 }
 
 Status SeverableService::DropTable(std::string_view name, Deadline deadline) {

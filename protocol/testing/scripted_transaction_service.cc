@@ -284,11 +284,18 @@ Result<TableId> ScriptedTransactionService::OpenTable(std::string_view name, Dea
   return found->second;
 }
 
-Result<TableId> ScriptedTransactionService::CreateTable(std::string_view name, Deadline deadline) {
+TableOptions ScriptedTransactionService::last_table_options() {
+  MutexLock lock(mutex_);
+  return last_table_options_;
+}
+
+Result<TableId> ScriptedTransactionService::CreateTable(std::string_view name, const TableOptions& options,
+                                                        Deadline deadline) {
   DEUT_RETURN_IF_ERROR(before("create_table", deadline));
   MutexLock lock(mutex_);
   const TableId id(static_cast<uint32_t>(tables_.size() + 1));
   if (!tables_.emplace(std::string(name), id).second) return Status(ErrorCode::kAlreadyExists, "the table is there");
+  last_table_options_ = options;
   return id;
 }
 

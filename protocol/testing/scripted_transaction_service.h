@@ -46,6 +46,7 @@ class ScriptedTransactionService : public TransactionService {
   size_t aborts();
   size_t commits();
   TransactionOptions last_options();
+  TableOptions last_table_options();  // of the table that was created last
   std::string Value(TableId table, const std::string& key);
   // The answer of AskOutcome from now on, and the name of the last question.
   void set_outcome(const OutcomeAnswer& outcome);
@@ -55,7 +56,7 @@ class ScriptedTransactionService : public TransactionService {
   Result<Lsn> AwaitDurable(Lsn at, Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
-  Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
+  Result<TableId> CreateTable(std::string_view name, const TableOptions& options, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;
   Result<std::vector<TableInfo>> ListTables(Deadline deadline) override;
   Result<ServiceStatus> GetStatus(Deadline deadline) override;
@@ -69,6 +70,7 @@ class ScriptedTransactionService : public TransactionService {
   Mutex mutex_;
   std::map<Key, std::string> records_ DEUT_GUARDED_BY(mutex_);
   std::map<std::string, TableId, std::less<>> tables_ DEUT_GUARDED_BY(mutex_);
+  TableOptions last_table_options_ DEUT_GUARDED_BY(mutex_);
   TransactionOptions last_options_ DEUT_GUARDED_BY(mutex_);
   OutcomeAnswer outcome_ DEUT_GUARDED_BY(mutex_);
   TransactionName last_asked_ DEUT_GUARDED_BY(mutex_);

@@ -54,9 +54,10 @@ struct GrpcTransactionService::Impl {
   Result<TableId> Table(bool commits,
                         grpc::Status (Stub::*method)(grpc::ClientContext*, const wire::TableRequest&,
                                                      wire::TableAnswer*),
-                        std::string_view name, Deadline deadline) {
+                        std::string_view name, Deadline deadline, const TableOptions& options = {}) {
     DEUT_RETURN_IF_ERROR(CheckTableName("name", name));
     wire::TableRequest message;
+    if (options.compression) message.set_compression(static_cast<uint32_t>(*options.compression));
     message.set_protocol_version(kProtocolVersion);
     message.set_name(name.data(), name.size());
     wire::TableAnswer answer;
@@ -132,8 +133,9 @@ Result<TableId> GrpcTransactionService::OpenTable(std::string_view name, Deadlin
   return impl_->Table(false, &Impl::Stub::OpenTable, name, deadline);
 }
 
-Result<TableId> GrpcTransactionService::CreateTable(std::string_view name, Deadline deadline) {
-  return impl_->Table(true, &Impl::Stub::CreateTable, name, deadline);
+Result<TableId> GrpcTransactionService::CreateTable(std::string_view name, const TableOptions& options,
+                                                    Deadline deadline) {
+  return impl_->Table(true, &Impl::Stub::CreateTable, name, deadline, options);
 }
 
 Status GrpcTransactionService::DropTable(std::string_view name, Deadline deadline) {

@@ -42,7 +42,7 @@ class GrpcTransactionService final : public TransactionService {
   Result<std::unique_ptr<TransactionSession>> NewSession(Deadline deadline) override;
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
-  Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
+  Result<TableId> CreateTable(std::string_view name, const TableOptions& options, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;
   Result<std::vector<TableInfo>> ListTables(Deadline deadline) override;
   Result<ServiceStatus> GetStatus(Deadline deadline) override;

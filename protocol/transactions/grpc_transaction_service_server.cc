@@ -86,8 +86,15 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 
   void AnswerCreateTable(grpc::ServerContext& context, const wire::TableRequest& request, wire::TableAnswer* answer) {
     Answer(Check(request), answer, [&]() -> Status {
+      TableOptions options;
+      if (request.compression() != 0) {
+        if (!IsKnownCompression(request.compression())) {
+          return DEUT_ERROR(kInvalidArgument, "the unknown compression ", request.compression(), " of a table");
+        }
+        options.compression = Compression(request.compression());
+      }
       DEUT_ASSIGN_OR_RETURN(const TableId table,
-                            ForClient(context)->get().CreateTable(request.name(), DeadlineOf(context)));
+                            ForClient(context)->get().CreateTable(request.name(), options, DeadlineOf(context)));
       answer->set_table(table.value);
       return Status::Ok();
     });

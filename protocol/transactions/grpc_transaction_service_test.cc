@@ -2,8 +2,12 @@
 #include "protocol/transactions/grpc_transaction_service.h"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "common/base/compression.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "gmock/gmock.h"
@@ -42,10 +46,10 @@ class GrpcTransactionServiceTest : public ::testing::Test {
 
 TEST_F(GrpcTransactionServiceTest, Tables) {
   EXPECT_EQ(client_.OpenTable("t", Soon()).status().code(), ErrorCode::kNotFound);
-  auto created = client_.CreateTable("t", Soon());
+  auto created = client_.CreateTable("t", {}, Soon());
   ASSERT_TRUE(created.ok()) << created.status().ToString();
   EXPECT_EQ(*created, TableId(1));
-  EXPECT_EQ(client_.CreateTable("t", Soon()).status().code(), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(client_.CreateTable("t", {}, Soon()).status().code(), ErrorCode::kAlreadyExists);
   EXPECT_EQ(*client_.OpenTable("t", Soon()), TableId(1));
   auto tables = client_.ListTables(Soon());
   ASSERT_TRUE(tables.ok());
@@ -53,8 +57,31 @@ TEST_F(GrpcTransactionServiceTest, Tables) {
   EXPECT_EQ((*tables)[0].name, "t");
   EXPECT_TRUE(client_.DropTable("t", Soon()).ok());
   EXPECT_EQ(client_.DropTable("t", Soon()).code(), ErrorCode::kNotFound);
-  EXPECT_EQ(client_.CreateTable("", Soon()).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(client_.CreateTable(std::string(256, 'n'), Soon()).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client_.CreateTable("", {}, Soon()).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(client_.CreateTable(std::string(256, 'n'), {}, Soon()).status().code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(GrpcTransactionServiceTest, OptionsOfATableAreSentAndUnknownOnesRefused) {
+  const std::vector<std::pair<std::string, std::optional<Compression>>> tables = {{"default", std::nullopt},
+                                                                                  {"plain", Compression::kNone},
+                                                                                  {"fast", Compression::kLz4},
+                                                                                  {"small", Compression::kZstd}};
+  for (const auto& [name, compression] : tables) {
+    ASSERT_TRUE(client_.CreateTable(name, {.compression = compression}, Soon()).ok());
+    EXPECT_EQ(scripted_.last_table_options().compression, compression) << name;
+  }
+  const auto stub = wire::TransactionService::NewStub(loopback_.Peer()->NewChannel(RpcTraffic::kShort));
+  for (const uint32_t unknown : {4u, 257u, UINT32_MAX}) {
+    wire::TableRequest request;
+    request.set_protocol_version(kProtocolVersion);
+    request.set_name("another");
+    request.set_compression(unknown);
+    wire::TableAnswer answer;
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub->CreateTable(&context, request, &answer).ok());
+    EXPECT_EQ(answer.status().code(), static_cast<uint32_t>(ErrorCode::kInvalidArgument)) << unknown;
+  }
+  EXPECT_EQ(client_.OpenTable("another", Soon()).status().code(), ErrorCode::kNotFound);
 }
 
 TEST_F(GrpcTransactionServiceTest, Outcomes) {
@@ -113,8 +140,8 @@ TEST_F(GrpcTransactionServiceTest, LostAnswerToACommitIsUnknown) {
   for (const char* call : {"create_table", "drop_table"}) {
     stuck_in_ = call;
     const Deadline deadline = runtime_.Now() + milliseconds(200);
-    const Status late =
-        stuck_in_ == "create_table" ? client_.CreateTable("t", deadline).status() : client_.DropTable("t", deadline);
+    const Status late = stuck_in_ == "create_table" ? client_.CreateTable("t", {}, deadline).status()
+                                                    : client_.DropTable("t", deadline);
     EXPECT_EQ(late.code(), ErrorCode::kOutcomeUnknown) << late.ToString();
   }
   // A call that commits nothing has no unknown outcome.
@@ -123,12 +150,12 @@ TEST_F(GrpcTransactionServiceTest, LostAnswerToACommitIsUnknown) {
   // If the service answers with an error, that error is the outcome.
   stuck_in_.clear();
   refused_ = "create_table";
-  EXPECT_EQ(client_.CreateTable("t", Soon()).status().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(client_.CreateTable("t", {}, Soon()).status().code(), ErrorCode::kUnavailable);
 }
 
 TEST_F(GrpcTransactionServiceTest, NobodyThere) {
   loopback_.Stop();
-  EXPECT_EQ(client_.CreateTable("t", Soon()).status().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(client_.CreateTable("t", {}, Soon()).status().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(client_.DropTable("t", Soon()).code(), ErrorCode::kUnavailable);
   EXPECT_EQ(client_.ListTables(Soon()).status().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(client_.GetStatus(Soon()).status().code(), ErrorCode::kUnavailable);

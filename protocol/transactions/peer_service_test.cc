@@ -21,7 +21,7 @@ TEST_F(PeerServiceTest, WithoutRightsItIsTheServiceItself) {
   PeerServices services(scripted_, nullptr);
   const std::unique_ptr<PeerService> service = services.For(context_);
   EXPECT_EQ(&service->get(), &scripted_);
-  EXPECT_TRUE((*service)->CreateTable("t", kNoDeadline).ok());
+  EXPECT_TRUE((*service)->CreateTable("t", {}, kNoDeadline).ok());
 }
 
 }  // namespace

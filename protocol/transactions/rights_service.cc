@@ -208,10 +208,10 @@ Result<TableId> RightsService::OpenTable(std::string_view name, Deadline deadlin
   return Refuse(principal, TableAccess::kRead, Quoted(name));
 }
 
-Result<TableId> RightsService::CreateTable(std::string_view name, Deadline deadline) {
+Result<TableId> RightsService::CreateTable(std::string_view name, const TableOptions& options, Deadline deadline) {
   const Principal principal = Find();
   if (!principal.May(TableAccess::kMake, name)) return Refuse(principal, TableAccess::kMake, Quoted(name));
-  return service_.CreateTable(name, deadline);
+  return service_.CreateTable(name, options, deadline);
 }
 
 Status RightsService::DropTable(std::string_view name, Deadline deadline) {

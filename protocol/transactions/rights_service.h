@@ -34,7 +34,7 @@ class RightsService final : public TransactionService {
   Result<Lsn> AwaitDurable(Lsn at, Deadline deadline) override { return service_.AwaitDurable(at, deadline); }
   Result<std::string> NameOfTable(TableId table) override { return service_.NameOfTable(table); }
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
-  Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
+  Result<TableId> CreateTable(std::string_view name, const TableOptions& options, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;
   // Lists only tables to which the peer has a right.
   Result<std::vector<TableInfo>> ListTables(Deadline deadline) override;

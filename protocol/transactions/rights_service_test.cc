@@ -90,7 +90,7 @@ class CountingService final : public TransactionService {
     return DEUT_ERROR(kNotFound, "there is no table with id ", table.value);
   }
   Result<TableId> OpenTable(std::string_view, Deadline) override { return kMine; }
-  Result<TableId> CreateTable(std::string_view, Deadline) override {
+  Result<TableId> CreateTable(std::string_view, const TableOptions&, Deadline) override {
     calls.push_back("create");
     return kMine;
   }
@@ -281,8 +281,8 @@ TEST_F(RightsServiceTest, ReplacedRightsHoldForOpenSessions) {
 
 TEST_F(RightsServiceTest, TablesAreMadeListedAndDroppedWithinThePrefixes) {
   RightsService ops(inner_, access_, {"ops"}), root(inner_, access_, {"root"});
-  EXPECT_TRUE(ops.CreateTable("mine.x", kNoDeadline).ok());
-  EXPECT_EQ(ops.CreateTable("x", kNoDeadline).status().code(), ErrorCode::kPermissionDenied);
+  EXPECT_TRUE(ops.CreateTable("mine.x", {}, kNoDeadline).ok());
+  EXPECT_EQ(ops.CreateTable("x", {}, kNoDeadline).status().code(), ErrorCode::kPermissionDenied);
   EXPECT_EQ(ops.DropTable("others.b", kNoDeadline).code(), ErrorCode::kPermissionDenied);
   EXPECT_TRUE(root.DropTable("others.b", kNoDeadline).ok());
   EXPECT_EQ(app_.DropTable("mine.a", kNoDeadline).code(), ErrorCode::kPermissionDenied);

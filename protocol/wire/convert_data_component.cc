@@ -145,6 +145,7 @@ void ToWire(const Result<HelloAnswer>& answer, wire::HelloAnswer* out) {
   ToWire(answer->stable, out->mutable_stable());
   out->set_free_bytes(answer->free_bytes);
   ToWire(answer->tables, out->mutable_tables());
+  out->set_knows_table_options(answer->knows_table_options);
 }
 
 Result<HelloAnswer> FromWire(const wire::HelloAnswer& answer) {
@@ -160,7 +161,8 @@ Result<HelloAnswer> FromWire(const wire::HelloAnswer& answer) {
                   .applied = FromWire(answer.applied()),
                   .stable = FromWire(answer.stable()),
                   .free_bytes = answer.free_bytes(),
-                  .tables = {}};
+                  .tables = {},
+                  .knows_table_options = answer.knows_table_options()};
   DEUT_RETURN_IF_ERROR(FromWire(answer.tables(), &out.tables));
   return out;
 }

@@ -85,6 +85,10 @@ TEST(ConvertDataComponentTest, Hello) {
   EXPECT_EQ(answered->stable, (Position{Lsn(5), 6}));
   EXPECT_EQ(answered->free_bytes, 7u);
   ASSERT_EQ(answered->tables.size(), 1u);
+  EXPECT_TRUE(answered->knows_table_options);
+  // The answer of a DC that does not know the field.
+  answer.clear_knows_table_options();
+  EXPECT_FALSE(FromWire(Travel(answer))->knows_table_options);
 
   wire::HelloAnswer refusal;
   ToWire(Result<HelloAnswer>(Status(ErrorCode::kFenced, "a newer one")), &refusal);

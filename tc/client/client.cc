@@ -39,7 +39,11 @@ Result<TableId> Client::OpenTable(std::string_view name, const CallOptions& call
 }
 
 Result<TableId> Client::CreateTable(std::string_view name, const CallOptions& call) {
-  DEUT_ASSIGN_OR_RETURN(const TableId id, core_.service().CreateTable(name, core_.DeadlineFor(call)));
+  return CreateTable(name, TableOptions(), call);
+}
+
+Result<TableId> Client::CreateTable(std::string_view name, const TableOptions& options, const CallOptions& call) {
+  DEUT_ASSIGN_OR_RETURN(const TableId id, core_.service().CreateTable(name, options, core_.DeadlineFor(call)));
   const MutexLock lock(tables_mutex_);
   tables_.insert_or_assign(std::string(name), id);
   return id;

@@ -64,6 +64,9 @@ class Client {
   // other client creates or drops tables of this name, call CreateTable again after that deadline, until there is an
   // answer. OK and ALREADY_EXISTS then both mean that the table exists, and OpenTable has its id.
   Result<TableId> CreateTable(std::string_view name, const CallOptions& call = {});
+  // The same with options, such as {.compression = Compression::kZstd}. They hold as long as the table exists. A server
+  // of an earlier version ignores them.
+  Result<TableId> CreateTable(std::string_view name, const TableOptions& options, const CallOptions& call = {});
   // NOT_FOUND if there is no such table. OUTCOME_UNKNOWN: as for CreateTable. After a repeated call OK and NOT_FOUND
   // both mean that the table is gone. A repeated call would also drop a table that another client has created under
   // the name since.

@@ -166,7 +166,7 @@ TEST_F(ConnectTest, ARestartedStoreIsFoundAgain) {
   EXPECT_EQ(client->Begin({}, {.timeout = seconds(5)}).status().code(), ErrorCode::kUnavailable);
   served = std::make_unique<Served>(target_);
   table = TableId(1);
-  EXPECT_TRUE(served->service().CreateTable("t", kNoDeadline).ok());
+  EXPECT_TRUE(served->service().CreateTable("t", {}, kNoDeadline).ok());
   RetryReport report;
   EXPECT_TRUE(RunTransaction(*client, {}, [&](Transaction& t) { return t.Put(table, "a", "2"); }, &report).ok());
   EXPECT_EQ(served->service().Peek(table, "a"), "2");

@@ -359,7 +359,7 @@ Result<TableId> FakeTransactionService::OpenTable(std::string_view name, Deadlin
   return DEUT_ERROR(kNotFound, "no table is named ", std::string(name));
 }
 
-Result<TableId> FakeTransactionService::CreateTable(std::string_view name, Deadline) {
+Result<TableId> FakeTransactionService::CreateTable(std::string_view name, const TableOptions& /*options*/, Deadline) {
   const MutexLock lock(mutex_);
   for (const auto& [id, table] : tables_) {
     if (table.name == name && !table.dropped)

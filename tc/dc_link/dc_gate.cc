@@ -145,6 +145,7 @@ uint64_t DcGate::StartSession(const HelloAnswer& hello, std::shared_ptr<DirectRe
   }
   target_.RaiseEverSent(hello.applied);
   space_.Report(hello.free_bytes);
+  knows_table_options_.store(hello.knows_table_options, std::memory_order_relaxed);
   ++session_;
   connected_ = final_.ok();
   live_session_.store(connected_ ? session_ : 0, std::memory_order_seq_cst);

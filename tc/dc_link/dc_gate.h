@@ -83,6 +83,8 @@ class DcGate {
     if (space_.NotePutRefused()) changes_.Bump();
   }
   bool put_refused() const { return space_.put_refused(); }
+  // As the last answer to Hello says; false before the first one.
+  bool knows_table_options() const { return knows_table_options_.load(std::memory_order_relaxed); }
   // Link thread.
   void ClearPutRefused() { space_.ClearPutRefused(); }
 
@@ -153,6 +155,7 @@ class DcGate {
   ReportedSpace space_;
   std::atomic<uint64_t> live_session_{0};  // 0 = not connected, or without a log stream
   std::atomic<bool> finished_{false};
+  std::atomic<bool> knows_table_options_{false};
   static_assert(std::atomic<Pass>::is_always_lock_free);
 
   mutable Mutex mutex_;

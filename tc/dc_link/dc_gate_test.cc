@@ -43,6 +43,19 @@ class DcGateTest : public ::testing::Test {
   DcGate gate_{RealRuntime(), changes_, "dc-under-test", [this](const Status& s) { fatal_.push_back(s.ToString()); }};
 };
 
+TEST_F(DcGateTest, TheLastHelloSaysWhetherTheDcKnowsOptionsOfTables) {
+  EXPECT_FALSE(gate_.knows_table_options());
+  HelloAnswer hello;
+  hello.dc = DcId{3};
+  hello.incarnation = DcIncarnation{1};
+  gate_.StartSession(hello);
+  EXPECT_TRUE(gate_.knows_table_options());
+  hello.incarnation = DcIncarnation{2};
+  hello.knows_table_options = false;
+  gate_.StartSession(hello);
+  EXPECT_FALSE(gate_.knows_table_options());
+}
+
 TEST_F(DcGateTest, X4OpensOnlyWhenTheRecoveredLogIsApplied) {
   Meet(1, EndOf(10));
   EXPECT_FALSE(open()) << "the end of the recovered log is not known yet";

@@ -282,6 +282,7 @@ Result<std::unique_ptr<BulkScan>> DcLink::OpenScan(const ScanSpec& spec, Deadlin
 
 Position DcLink::applied() const { return impl_->gate().applied(); }
 bool DcLink::HasSpace(uint64_t bytes) const { return impl_->HasSpace(bytes); }
+bool DcLink::KnowsTableOptions() const { return impl_->gate().knows_table_options(); }
 
 Result<std::vector<TableInfo>> DcLink::Tables(Deadline deadline) {
   return impl_->BehindGate(deadline, [&](const Sender& sender) { return impl_->dc().Tables(sender, deadline); });

@@ -84,6 +84,8 @@ class DcLink {
 
   // X7: false while a put of `bytes` (key and value) must be refused. Deletes need not ask. Latch-free.
   bool HasSpace(uint64_t bytes) const;
+  // Whether a creation in the log may have options of the table, as the DC's last answer to Hello says.
+  bool KnowsTableOptions() const;
 
   // Returns the DC's tables, when it has caught up (T1). After WaitCaughtUp they are exactly the TC's catalogue.
   Result<std::vector<TableInfo>> Tables(Deadline deadline);

@@ -44,8 +44,9 @@ struct CommitOutcome {
   friend bool operator==(const CommitOutcome&, const CommitOutcome&) = default;
 };
 
-// Kinds: kPut, kDelete, kCreateTable or kDropTable (T1: the key is the table's name, and there is no value). A
-// transaction's sequences start at 1 and rise.
+// Kinds: kPut, kDelete, kCreateTable or kDropTable (T1: the key is the table's name). The value of a create is the
+// table's options (protocol/table_options.h), and empty without options; a drop has no value. A transaction's sequences
+// start at 1 and rise.
 struct Update {
   LogEntryKind kind = LogEntryKind::kPut;
   uint32_t sequence = 0;

@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/coding/fixed.h"
+#include "protocol/table_options.h"
 
 namespace deut::tc {
 namespace {
@@ -34,7 +35,8 @@ Status CheckUpdate(Lsn lsn, const Update& update) {
     case LogEntryKind::kDropTable:
       if (update.key.empty() || update.key.size() > kMaxTableNameBytes)
         return Damaged(lsn, "table name length out of limits");
-      if (!update.value.empty()) return Damaged(lsn, "table update with a value");
+      if (update.kind == LogEntryKind::kCreateTable ? !DecodeTableOptions(update.value) : !update.value.empty())
+        return Damaged(lsn, "table update with an unknown value");
       return Status::Ok();
     case LogEntryKind::kLowWater:
       break;

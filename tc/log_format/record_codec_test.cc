@@ -191,6 +191,15 @@ std::string OneUpdate(const Update& update) {
                 TransactionBody{.timestamp = Timestamp(1), .epoch = TcEpoch(1), .updates = updates, .chunks = {}});
 }
 
+TEST(RecordCodec, ReadsTheOptionsOfATable) {
+  for (const std::string_view options : {"", "\1", "\2", "\3"}) {
+    const std::string bytes = OneUpdate(
+        {.kind = LogEntryKind::kCreateTable, .sequence = 1, .table = TableId(4), .key = "t", .value = options});
+    EXPECT_TRUE(DecodeStatus(Lsn(8), bytes).ok());
+    EXPECT_EQ((*Decode(Lsn(8), bytes).updates.begin()).value, options);
+  }
+}
+
 TEST(RecordCodec, RefusesWhatNoWriterProduces) {
   const std::string big_key(kMaxKeyBytes + 1, 'k');
   const std::string big_name(kMaxTableNameBytes + 1, 'n');
@@ -203,7 +212,11 @@ TEST(RecordCodec, RefusesWhatNoWriterProduces) {
       {{.kind = LogEntryKind::kDelete, .sequence = 1, .table = {}, .key = "k", .value = "v"}, "delete with a value"},
       {{.kind = LogEntryKind::kCreateTable, .sequence = 1, .table = {}, .key = big_name, .value = {}}, "table name"},
       {{.kind = LogEntryKind::kDropTable, .sequence = 1, .table = {}, .key = "t", .value = "v"},
-       "table update with a value"},
+       "table update with an unknown value"},
+      {{.kind = LogEntryKind::kCreateTable, .sequence = 1, .table = {}, .key = "t", .value = "\4"},
+       "table update with an unknown value"},
+      {{.kind = LogEntryKind::kCreateTable, .sequence = 1, .table = {}, .key = "t", .value = "\2\2"},
+       "table update with an unknown value"},
       {{.kind = LogEntryKind::kLowWater, .sequence = 1, .table = {}, .key = "k", .value = {}}, "unknown update kind 5"},
       {{.kind = static_cast<LogEntryKind>(0), .sequence = 1, .table = {}, .key = "k", .value = {}},
        "unknown update kind 0"}};

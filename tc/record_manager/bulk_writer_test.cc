@@ -39,7 +39,7 @@ uint64_t CommittedRuns(uint64_t runs, bool same_table) {
   uint64_t committed = 0;
   for (uint64_t run = 0; run < runs; ++run) {
     EngineFixture f({.log2_buckets = log2_buckets, .log_segment_bytes = LogSegmentFor(keys)});
-    const Result<TableId> other = f.manager->CreateTable("other", EngineFixture::Soon());
+    const Result<TableId> other = f.manager->CreateTable("other", {}, EngineFixture::Soon());
     EXPECT_TRUE(other.ok());
     TestTransaction bulk = f.Begin();
     uint64_t read = 0;
@@ -82,7 +82,7 @@ TEST(BulkWriterTest, ReadsOfOtherKeysOfItsTableDoNotStopIt) {
 TEST(BulkWriterTest, SpilledWritesOfAnotherTableDoNotStopIt) {
   constexpr int kKeys = 1000;
   EngineFixture f({.spills = true});
-  const Result<TableId> other = f.manager->CreateTable("other", EngineFixture::Soon());
+  const Result<TableId> other = f.manager->CreateTable("other", {}, EngineFixture::Soon());
   ASSERT_TRUE(other.ok());
   TestTransaction bulk = f.Begin();
   ASSERT_EQ(bulk.Put("first", "1"), "ok");

@@ -188,7 +188,7 @@ TEST_F(CommitTest, OneUpdateAKey) {
 // restores the DC's content.
 TEST_F(CommitTest, ARestartedDc) {
   f.Load({{"a", "1"}});
-  const Result<TableId> table = f.manager->CreateTable("young", EngineFixture::Soon());
+  const Result<TableId> table = f.manager->CreateTable("young", {}, EngineFixture::Soon());
   ASSERT_TRUE(table.ok());
   const auto write = [&](std::string key) {
     TestTransaction t = f.Begin();

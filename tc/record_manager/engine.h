@@ -45,6 +45,8 @@ class DcReader {
   // X7: whether the DC has room for `bytes` more. A write passes the bytes that its transaction has written, so that
   // it is refused early. A commit passes 0, after its claim in the redo log.
   virtual bool HasSpace(uint64_t bytes) const = 0;
+  // As DcLink::KnowsTableOptions.
+  virtual bool KnowsTableOptions() const = 0;
 };
 
 struct EngineCounters {

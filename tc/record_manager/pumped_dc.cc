@@ -140,6 +140,7 @@ void PumpedDc::ApplyLocked(const LogRecord& record, const UpdateList& updates) {
   for (const Update& update : updates) {
     if (update.kind == LogEntryKind::kCreateTable) {
       tables_.insert(update.table.value);
+      options_[update.table.value] = std::string(update.value);
       continue;
     }
     if (update.kind == LogEntryKind::kDropTable) {
@@ -193,6 +194,16 @@ void PumpedDc::SetTimestamp(TableId table, const std::string& key, Timestamp tim
 void PumpedDc::set_has_space(bool has_space) {
   MutexLock lock(mutex_);
   behaviour_.has_space = has_space;
+}
+
+void PumpedDc::set_knows_table_options(bool knows_table_options) {
+  MutexLock lock(mutex_);
+  behaviour_.knows_table_options = knows_table_options;
+}
+
+std::string PumpedDc::OptionsOf(TableId table) {
+  MutexLock lock(mutex_);
+  return options_.at(table.value);
 }
 
 void PumpedDc::LoseAsked(bool lose) {
@@ -334,6 +345,11 @@ Position PumpedDc::applied() const {
 bool PumpedDc::HasSpace(uint64_t) const {
   MutexLock lock(mutex_);
   return behaviour_.has_space;
+}
+
+bool PumpedDc::KnowsTableOptions() const {
+  MutexLock lock(mutex_);
+  return behaviour_.knows_table_options;
 }
 
 }  // namespace deut::tc

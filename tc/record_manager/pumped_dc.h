@@ -40,6 +40,9 @@ class PumpedDc final : public DcReader {
   // Makes every request fail with `error`, until it is OK again.
   void set_error(const Status& error);
   void set_has_space(bool has_space);
+  void set_knows_table_options(bool knows_table_options);
+  // Returns the options with which the table was created, as they stand in the log.
+  std::string OptionsOf(TableId table);
   // If `lose`, requests asked in two steps (TrySubmitReads) are not answered in time.
   void LoseAsked(bool lose);
   // Scans return at most `records` records, even if asked for more. 0: no such limit.
@@ -72,6 +75,7 @@ class PumpedDc final : public DcReader {
   Result<std::unique_ptr<ScanStream>> OpenScan(const ScanSpec& spec, Deadline deadline) override;
   Position applied() const override;
   bool HasSpace(uint64_t bytes) const override;
+  bool KnowsTableOptions() const override;
 
  private:
   struct Record {
@@ -84,6 +88,7 @@ class PumpedDc final : public DcReader {
   struct Behaviour {
     Status error;  // of every request
     bool has_space = true;
+    bool knows_table_options = true;
     bool loses_asked = false;
     uint32_t scan_records = 0;
     std::function<void(DataRequest*)> alter_scans;
@@ -114,6 +119,7 @@ class PumpedDc final : public DcReader {
   std::unique_ptr<LogReader> reader_ DEUT_GUARDED_BY(mutex_);
   std::map<Key, Record> records_ DEUT_GUARDED_BY(mutex_);
   std::set<uint32_t> tables_ DEUT_GUARDED_BY(mutex_);
+  std::map<uint32_t, std::string> options_ DEUT_GUARDED_BY(mutex_);  // of the tables that the log has created
   std::set<uint32_t> old_tables_ DEUT_GUARDED_BY(mutex_);
   std::set<uint32_t> dropped_ DEUT_GUARDED_BY(mutex_);
   Position applied_ DEUT_GUARDED_BY(mutex_);

@@ -89,7 +89,7 @@ class RecordManager {
   Timestamp next_timestamp() const { return engine_.active.next_timestamp(); }
 
   // T1. Each call is a transaction of its own, durable when the call returns.
-  Result<TableId> CreateTable(std::string_view name, Deadline deadline);
+  Result<TableId> CreateTable(std::string_view name, const TableOptions& options, Deadline deadline);
   Status DropTable(std::string_view name, Deadline deadline);
 
  private:

@@ -18,7 +18,7 @@ namespace {
 TEST(RememberReadTest, OnlyReadsOfItsOwnKeysStopAWriter) {
   constexpr int kKeys = 40;
   EngineFixture f({.log2_buckets = 1});
-  const Result<TableId> other = f.manager->CreateTable("other", EngineFixture::Soon());
+  const Result<TableId> other = f.manager->CreateTable("other", {}, EngineFixture::Soon());
   ASSERT_TRUE(other.ok());
   {
     std::vector<std::unique_ptr<TestTransaction>> writers;

@@ -72,7 +72,13 @@ Result<TableState*> FindTable(Engine& engine, Transaction& txn, TableId id, bool
                   dropper == nullptr ? Timestamp{} : dropper->timestamp());
 }
 
-Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadline) {
+Result<TableId> RecordManager::CreateTable(std::string_view name, const TableOptions& options, Deadline deadline) {
+  // An earlier DC would refuse the log from the creation on.
+  if (options != TableOptions() && !engine_.dc.KnowsTableOptions()) {
+    return DEUT_ERROR(kVersionMismatch,
+                      "the data component is of an earlier version, which knows no options of tables;",
+                      " create the table without them, or replace the data component");
+  }
   DEUT_ASSIGN_OR_RETURN(const TableId id, engine_.catalogue.ReserveId(name));
   CommitPath commits(engine_);
   Transaction txn;
@@ -80,7 +86,8 @@ Result<TableId> RecordManager::CreateTable(std::string_view name, Deadline deadl
     engine_.catalogue.CancelReservation(name);
     return begun;
   }
-  const tc::Update create{.kind = LogEntryKind::kCreateTable, .sequence = 1, .table = id, .key = name, .value = {}};
+  const std::string value = EncodeTableOptions(options);
+  const tc::Update create{.kind = LogEntryKind::kCreateTable, .sequence = 1, .table = id, .key = name, .value = value};
   Result<CommitAnswer> committed = commits.CommitUpdates(txn, {&create, 1}, deadline);
   if (!committed.ok() && !(committed.status() == ErrorCode::kOutcomeUnknown)) {
     engine_.catalogue.CancelReservation(name);

@@ -1,13 +1,16 @@
 // Creating and dropping tables (rule T1).
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/compression.h"
 #include "common/base/concat.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
+#include "protocol/table_options.h"
 #include "tc/record_manager/engine_fixture.h"
 
 namespace deut::tc {
@@ -27,7 +30,7 @@ class TableTest : public ::testing::Test {
   }
   std::string Create(const char* name, TableId* id = nullptr) {
     return RetryWhileExhausted([&] {
-      const Result<TableId> created = f.manager->CreateTable(name, EngineFixture::Soon());
+      const Result<TableId> created = f.manager->CreateTable(name, {}, EngineFixture::Soon());
       if (created.ok() && id != nullptr) *id = *created;
       return StatusText(created.status());
     });
@@ -44,8 +47,28 @@ class TableTest : public ::testing::Test {
   EngineFixture f{{.faulty_disk = true}};
 };
 
+TEST_F(TableTest, TheOptionsOfATableReachTheDcThroughTheLog) {
+  for (const std::optional<Compression> compression :
+       {std::optional<Compression>(), std::optional(Compression::kNone), std::optional(Compression::kZstd)}) {
+    const TableOptions options{.compression = compression};
+    const std::string name = Concat("t", EncodeTableOptions(options).size(), compression ? NameOf(*compression) : "");
+    const Result<TableId> table = f.manager->CreateTable(name, options, EngineFixture::Soon());
+    ASSERT_TRUE(table.ok()) << table.status().ToString();
+    ASSERT_TRUE(f.Settle());
+    EXPECT_EQ(DecodeTableOptions(f.dc->OptionsOf(*table)), options);
+  }
+}
+
+TEST_F(TableTest, OptionsThatTheDcDoesNotKnowAreRefused) {
+  f.dc->set_knows_table_options(false);
+  const TableOptions options{.compression = Compression::kNone};
+  EXPECT_EQ(f.manager->CreateTable("x", options, EngineFixture::Soon()).status(), ErrorCode::kVersionMismatch);
+  // The name is still free.
+  EXPECT_EQ(Create("x"), "ok");
+}
+
 TEST_F(TableTest, CreateUseDropCreateAgain) {
-  const Result<TableId> first = f.manager->CreateTable("x", EngineFixture::Soon());
+  const Result<TableId> first = f.manager->CreateTable("x", {}, EngineFixture::Soon());
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(Create("x"), "ALREADY_EXISTS");
   EXPECT_EQ(Create(""), "INVALID_ARGUMENT");
@@ -78,7 +101,7 @@ TEST_F(TableTest, CreateUseDropCreateAgain) {
     EXPECT_EQ(t.Get("a"), "NOT_FOUND");
     EXPECT_EQ(t.Put("a", "2"), "NOT_FOUND");
   }
-  const Result<TableId> second = f.manager->CreateTable("x", EngineFixture::Soon());
+  const Result<TableId> second = f.manager->CreateTable("x", {}, EngineFixture::Soon());
   ASSERT_TRUE(second.ok());
   EXPECT_GT(second->value, first->value);
   TestTransaction t = f.Begin();
@@ -185,7 +208,7 @@ TEST_F(TableTest, AReaderThatFindsADroppedTableDependsOnTheDrop) {
 // A transaction that is repeated declares the keys that its last attempt wrote (R11). A table that was dropped
 // meanwhile does not make it fail.
 TEST_F(TableTest, ADeclaredKeyOfADroppedTable) {
-  const Result<TableId> other = f.manager->CreateTable("x", EngineFixture::Soon());
+  const Result<TableId> other = f.manager->CreateTable("x", {}, EngineFixture::Soon());
   ASSERT_TRUE(other.ok());
   TransactionOptions declaring = EngineFixture::Declaring({"a"});
   declaring.declared.push_back({.table = *other, .key = "b"});
@@ -250,7 +273,7 @@ TEST_F(TableTest, ADropThatFailsForgetsOnlyItself) {
 // A creation that is ordered but not known to be durable: the table is there, with the right place in the log.
 TEST_F(TableTest, ACreationOfUnknownOutcome) {
   f.disk->HoldCompletions(true);
-  const Result<TableId> created = f.manager->CreateTable("x", RealRuntime().Now() + milliseconds(50));
+  const Result<TableId> created = f.manager->CreateTable("x", {}, RealRuntime().Now() + milliseconds(50));
   EXPECT_EQ(StatusText(created.status()), "OUTCOME_UNKNOWN");
   f.disk->HoldCompletions(false);
   const auto table = f.catalogue->FindByName("x");
@@ -391,7 +414,7 @@ TEST_F(TableTest, ADroppedTableWhoseRangesWereReplacedIsFreed) {
 TEST_F(TableTest, DroppedTablesThatAreNotFreedAreLimited) {
   EngineFixture few{{.max_tables = 3}};
   const auto create_and_drop = [&] {
-    const Status created = few.manager->CreateTable("x", EngineFixture::Soon()).status();
+    const Status created = few.manager->CreateTable("x", {}, EngineFixture::Soon()).status();
     return created.ok() ? few.manager->DropTable("x", EngineFixture::Soon()) : created;
   };
   TestTransaction open = few.BeginSnapshot();

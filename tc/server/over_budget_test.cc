@@ -56,7 +56,7 @@ class OverBudgetTest : public ::testing::Test {
   void Begin(OverBudgetPolicy policy) {
     dc_.Start();
     Start(policy);
-    Result<TableId> table = tc_->CreateTable("t", Soon());
+    Result<TableId> table = tc_->CreateTable("t", {}, Soon());
     ASSERT_TRUE(table.ok()) << table.status().ToString();
     table_ = *table;
   }
@@ -262,7 +262,7 @@ TEST_F(OverBudgetTest, ADiskOfSpilledFilesThatHangsIsToldAndHoldsUpNobody) {
   EXPECT_EQ(Get(*later, Key(written / 2)), "small");
   EXPECT_EQ(Get(*old, Key(written / 2)), "-");
   EXPECT_TRUE(later->Commit(Soon()).ok());
-  EXPECT_TRUE(tc_->CreateTable("another", Soon()).ok());
+  EXPECT_TRUE(tc_->CreateTable("another", {}, Soon()).ok());
   EXPECT_TRUE(tc_->DropTable("another", Soon()).ok());
   write_until_the_budget_is_full();
 

@@ -77,7 +77,7 @@ class World {
     Lsn begin = kFirstLsn;  // where the process's log begins: the tail of the one before
     for (int life = 0; life < 3; ++life) {
       const std::unique_ptr<TransactionComponent> tc = MustOpen(*storage);
-      if (life == 0) table_ = *tc->CreateTable("t", Soon());
+      if (life == 0) table_ = *tc->CreateTable("t", {}, Soon());
       Write(*tc, life);
       // Updates that were stable when this process began are not needed for redo any more.
       if (life == 2) EXPECT_TRUE(AwaitRedoStart(*storage, begin));

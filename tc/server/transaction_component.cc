@@ -141,6 +141,7 @@ class LinkReader final : public DcReader {
   }
   Position applied() const override { return link_.applied(); }
   bool HasSpace(uint64_t bytes) const override { return link_.HasSpace(bytes); }
+  bool KnowsTableOptions() const override { return link_.KnowsTableOptions(); }
 
  private:
   DcLink& link_;
@@ -466,10 +467,11 @@ Result<TableId> TransactionComponent::OpenTable(std::string_view name, Deadline)
   return table->id();
 }
 
-Result<TableId> TransactionComponent::CreateTable(std::string_view name, Deadline deadline) {
+Result<TableId> TransactionComponent::CreateTable(std::string_view name, const TableOptions& options,
+                                                  Deadline deadline) {
   const Parts::TableCall call(*parts_);
   DEUT_RETURN_IF_ERROR(parts_->state.Check());
-  return parts_->record_manager.CreateTable(name, deadline);
+  return parts_->record_manager.CreateTable(name, options, deadline);
 }
 
 Status TransactionComponent::DropTable(std::string_view name, Deadline deadline) {

@@ -45,7 +45,7 @@ class TransactionComponent final : public TransactionService {
   Result<OutcomeAnswer> AskOutcome(const TransactionName& name, Deadline deadline) override;
   Result<std::string> NameOfTable(TableId table) override;
   Result<TableId> OpenTable(std::string_view name, Deadline deadline) override;
-  Result<TableId> CreateTable(std::string_view name, Deadline deadline) override;
+  Result<TableId> CreateTable(std::string_view name, const TableOptions& options, Deadline deadline) override;
   Status DropTable(std::string_view name, Deadline deadline) override;
   Result<std::vector<TableInfo>> ListTables(Deadline deadline) override;
   Result<ServiceStatus> GetStatus(Deadline deadline) override;

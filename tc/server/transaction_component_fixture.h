@@ -49,7 +49,7 @@ class TransactionComponentTest : public ::testing::Test {
     storage_ = NewMemoryStorage(runtime_);
     dc_.Start();
     StartTc();
-    Result<TableId> table = tc_->CreateTable("t", Soon());
+    Result<TableId> table = tc_->CreateTable("t", {}, Soon());
     ASSERT_TRUE(table.ok()) << table.status().ToString();
     table_ = *table;
   }

@@ -171,7 +171,7 @@ TEST_F(TransactionComponentStartTest, AStopDuringTheStartIsFinal) {
   go_on.Signal(runtime_);
   tc_->Stop();
   EXPECT_EQ(tc_->WaitServing(Soon()).code(), ErrorCode::kUnavailable);
-  EXPECT_EQ(tc_->CreateTable("x", Soon()).status().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(tc_->CreateTable("x", {}, Soon()).status().code(), ErrorCode::kUnavailable);
   EXPECT_EQ(refused_.load(), 0);
   dc_.on_tables = nullptr;
 }
@@ -218,7 +218,8 @@ TEST_F(TransactionComponentStartTest, AStopWaitsForATableThatIsBeingMade) {
     }
   });
   Status made;
-  std::unique_ptr<Thread> maker = runtime_.StartThread("maker", [&] { made = tc_->CreateTable("x", Soon()).status(); });
+  std::unique_ptr<Thread> maker =
+      runtime_.StartThread("maker", [&] { made = tc_->CreateTable("x", {}, Soon()).status(); });
   ASSERT_TRUE(appending.Wait(runtime_, Soon()));
   session_.reset();
   tc_->Stop();
@@ -238,7 +239,7 @@ TEST_F(TransactionComponentStartTest, ARestartedTcHasEverythingAcknowledged) {
     RestartTc();
     EXPECT_EQ(ScanAll(Direction::kAscending, 0, *session_).size(), static_cast<size_t>(50 * (round + 1)));
   }
-  Result<TableId> again = tc_->CreateTable("t", Soon());
+  Result<TableId> again = tc_->CreateTable("t", {}, Soon());
   EXPECT_EQ(again.status().code(), ErrorCode::kAlreadyExists);
 }
 

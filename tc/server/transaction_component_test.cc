@@ -222,7 +222,7 @@ TEST_F(TransactionComponentTest, ADroppedTableIsGoneAndItsNameFree) {
   ASSERT_OK(tc_->DropTable("t", Soon()));
   EXPECT_EQ(PutOne("a", "2").code(), ErrorCode::kNotFound);
   EXPECT_EQ(tc_->OpenTable("t", Soon()).status().code(), ErrorCode::kNotFound);
-  const Result<TableId> again = tc_->CreateTable("t", Soon());
+  const Result<TableId> again = tc_->CreateTable("t", {}, Soon());
   ASSERT_TRUE(again.ok());
   EXPECT_GT(*again, table_);
   table_ = *again;

@@ -31,7 +31,7 @@ constexpr Shape kShapes[] = {
     {"compare-and-set", "KEY EXPECTED VALUE", 3, "writes a record's value if it has the expected one"},
     {"scan", "", 0, "shows records in key order: --low --high --limit --reverse"},
     {"tables list", "", 0, "shows name, id, and about how many records and bytes"},
-    {"tables create", "NAME", 1, "creates a table"},
+    {"tables create", "NAME", 1, "creates a table: --compression"},
     {"tables drop", "NAME", 1, "drops a table with all its records"},
     {"outcome", "ID NUMBER", 2,
      "shows the outcome of a transaction whose answer was lost; ends one that is still open"},
@@ -281,7 +281,7 @@ Status RunCommand(Client& client, const std::vector<std::string>& words, const C
   if (command == "outcome") return Outcome(client, words, options, out);
   if (command == "scan") return Scan(client, options, out, notes);
   if (command == "tables list") return ListTables(client, options, out);
-  if (command == "tables create") return client.CreateTable(words[2], call).status();
+  if (command == "tables create") return client.CreateTable(words[2], options.of_table, call).status();
   if (command == "tables drop") return client.DropTable(words[2], call);
   if (command == "health") return ShowHealth(client, options, out);
   return ShowStatus(client, options, out);

@@ -29,6 +29,7 @@ struct CommandOptions {
   uint64_t limit = 0;
   bool reverse = false;
   Duration deadline = seconds(30);
+  TableOptions of_table;  // of `tables create`
 };
 
 // Receives output, in whole lines.

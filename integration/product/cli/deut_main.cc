@@ -48,6 +48,12 @@ FlagSet MakeFlags(Options* options) {
   flags.Add("from", &options->tc_command.from, "tc dump: only records from this LSN on");
   flags.Add("to", &options->tc_command.to, "tc dump: only records before this LSN; 0 = to the end");
   flags.Add("key", &options->tc_command.key, "tc dump: only updates of this key");
+  flags.AddEnum("compression", &options->command.of_table.compression,
+                {{"default", std::nullopt},
+                 {"none", Compression::kNone},
+                 {"lz4", Compression::kLz4},
+                 {"zstd", Compression::kZstd}},
+                "tables create: how its pages are compressed on disk; default = as --dc_compression of the store says");
   flags.Add("deadline", &options->command.deadline, "how long to try");
   return flags;
 }

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "common/base/compression.h"
 #include "common/base/concat.h"
 #include "common/base/status.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
 #include "integration/product/embedded/embedded.h"
+#include "tc/client/retry.h"
 
 namespace deut {
 namespace {
@@ -27,8 +29,7 @@ uint64_t Tables() {
 
 class TablesTest : public ::testing::Test {
  protected:
-  void Open() {
-    EmbeddedOptions options;
+  void Open(EmbeddedOptions options = {}) {
     options.data_dir = "/store";
     Result<std::unique_ptr<Embedded>> opened = Embedded::Open(options, RealRuntime(), *storage_);
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
@@ -87,6 +88,32 @@ class TablesTest : public ::testing::Test {
   const std::unique_ptr<Storage> storage_ = NewMemoryStorage(RealRuntime());
   std::unique_ptr<Embedded> store_;
 };
+
+// From the client through the redo log to the pages on disk, also after a restart.
+TEST_F(TablesTest, TheCompressionThatAClientChoosesReachesTheDisk) {
+  EmbeddedOptions options;
+  options.dc.checkpoints.interval = milliseconds(20);
+  for (int life = 0; life < 2; ++life) {
+    ASSERT_NO_FATAL_FAILURE(Open(options));
+    const Result<TableId> table = life == 0 ? store_->client().CreateTable("small", {.compression = Compression::kZstd})
+                                            : store_->client().OpenTable("small");
+    ASSERT_TRUE(table.ok()) << table.status().ToString();
+    const Status put = RunTransaction(store_->client(), {}, [&](Transaction& t) {
+      for (int i = 0; i < 500; ++i) {
+        DEUT_RETURN_IF_ERROR(t.Put(*table, Concat("key ", i), std::string(100, static_cast<char>('a' + life))));
+      }
+      return Status::Ok();
+    });
+    ASSERT_TRUE(put.ok()) << put.ToString();
+    const MonotonicTime patience = RealRuntime().Now() + seconds(60);
+    while (Counter("compressed_bytes_before") == 0) {
+      ASSERT_LT(RealRuntime().Now(), patience) << "no page was compressed";
+      RealRuntime().SleepUntil(RealRuntime().Now() + milliseconds(10));
+    }
+    EXPECT_LT(Counter("compressed_bytes_after"), Counter("compressed_bytes_before") / 2);
+    store_.reset();
+  }
+}
 
 TEST_F(TablesTest, MoreTablesThanSixteenBitsCountLeaveNothingBehind) {
   ASSERT_NO_FATAL_FAILURE(Open());
