@@ -41,12 +41,13 @@ void Write(char*& to, const T& value) {
 
 }  // namespace
 
-void BasePage::Content::AddRun(const BasePage& page, size_t begin, size_t end) {
+void BasePage::Content::AddRun(const BasePage& page, size_t begin, size_t end, StoredIn at_most) {
   if (begin >= end) return;
   Piece piece;
   piece.run = &page;
   piece.begin = static_cast<uint32_t>(begin);
   piece.end = static_cast<uint32_t>(end);
+  piece.at_most = at_most;
   pieces_.push_back(piece);
   count_ += end - begin;
 }
@@ -84,7 +85,7 @@ BasePage::Sizes BasePage::SizesOf(uint8_t level, const Bounds& bounds, const Con
     sizes.entries += piece.run != nullptr ? piece.run->run_bytes(piece.begin, piece.end)
                                           : EntryHeaderBytes(level) + piece.entry.key_bytes + piece.entry.value_bytes;
   }
-  DEUT_CHECK(sizes.entries < kTombstoneBit);
+  DEUT_CHECK(sizes.entries <= kOffsetMask);
   const size_t groups = (count + kGroup - 1) / kGroup;
   sizes.up_to_bounds =
       sizeof(BasePage) + groups * sizeof(uint64_t) + bounds.low.size() + bounds.high.size() + sizes.prefix;
@@ -132,7 +133,9 @@ Owned<BasePage> BasePage::Build(uint8_t level, const Bounds& bounds, Timestamp f
 Owned<BasePage> BasePage::BuildStub(const Bounds& bounds) {
   Owned<BasePage> page = Build(/*level=*/0, bounds, Timestamp(), Content());
   page->stub_ = 1;
-  page->stored_.written.store(true, std::memory_order_relaxed);
+  page->SetStored(/*serial=*/0, StoredIn::kDeltaPart);
+  // What the delta parts remove is not known here, so they stay.
+  page->SetRemovals(StoredIn::kDeltaPart);
   return page;
 }
 
@@ -148,8 +151,11 @@ void BasePage::FillEntries(const Content& content) {
       const uint32_t* from = piece.run->offsets() + piece.begin;
       const uint32_t shift =
           static_cast<uint32_t>(to - entries) - static_cast<uint32_t>(piece.run->offset(piece.begin));
-      for (size_t n = 0; n < piece.count(); ++n)
-        offsets[i + n] = (((from[n] & ~kTombstoneBit) + shift) | (from[n] & kTombstoneBit));
+      const uint32_t at_most = static_cast<uint32_t>(piece.at_most) << kStoredInShift;
+      for (size_t n = 0; n < piece.count(); ++n) {
+        offsets[i + n] =
+            ((from[n] & kOffsetMask) + shift) | (from[n] & kTombstoneBit) | std::min(from[n] & kStoredInMask, at_most);
+      }
       if (piece.run->tombstones_ != 0) {
         for (size_t n = 0; n < piece.count(); ++n) tombstones_ += from[n] >> 31;
       }
@@ -163,6 +169,7 @@ void BasePage::FillEntries(const Content& content) {
     offsets[i] = static_cast<uint32_t>(to - entries);
     Write(to, entry.key_bytes);
     if (is_leaf()) {
+      offsets[i] |= static_cast<uint32_t>(entry.stored_in) << kStoredInShift;
       if (entry.tombstone) {
         offsets[i] |= kTombstoneBit;
         ++tombstones_;
@@ -215,6 +222,7 @@ PageEntry BasePage::record(size_t i) const {
   std::memcpy(&record.version.timestamp.value, entry + 6, sizeof(record.version.timestamp.value));
   std::memcpy(&record.version.sequence, entry + 14, sizeof(record.version.sequence));
   record.tombstone = tombstone(i);
+  record.stored_in = stored_in(i);
   record.data = entry + kRecordHeaderBytes;
   return record;
 }

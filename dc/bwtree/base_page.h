@@ -12,7 +12,8 @@
 // - key_prefix: KeyPrefix64 of the key behind the prefix. A group of 8 key prefixes fills one cache line; the last
 //   group is padded with all ones.
 // - sample: the first key prefix of each group.
-// - offset: from the start of the entries; its top bit marks a tombstone. The last one is the end.
+// - offset: from the start of the entries, in 29 bits. Its top bit marks a tombstone; the two below it say where the
+//   page's image has the entry (StoredIn). The last one is the end.
 // A search takes few cache misses. Header and samples lie together; the samples select the one line of key prefixes to
 // read, and the key prefixes select the offset and its entry. Whole keys are compared only where key prefixes are
 // equal.
@@ -41,7 +42,9 @@ namespace deut::dc {
 struct PageEntry {
   const char* data = nullptr;
   uint16_t key_bytes = 0;
-  bool tombstone = false;    // leaf
+  bool tombstone = false;  // leaf
+  // Leaf: where the image has this version of the record.
+  StoredIn stored_in = StoredIn::kBasePart;
   uint32_t value_bytes = 0;  // leaf
   Version version;           // leaf
   PageId child;              // inner
@@ -56,7 +59,8 @@ class BasePage : public Node {
   // entries.
   class Content {
    public:
-    void AddRun(const BasePage& page, size_t begin, size_t end);
+    // `at_most`: the image has all these entries in such a part, whatever they say of themselves.
+    void AddRun(const BasePage& page, size_t begin, size_t end, StoredIn at_most = StoredIn::kNoPart);
     void Add(const PageEntry& entry);
     bool empty() const { return pieces_.empty(); }
 
@@ -66,6 +70,7 @@ class BasePage : public Node {
       const BasePage* run = nullptr;  // null: the piece is `entry`
       uint32_t begin = 0;
       uint32_t end = 0;
+      StoredIn at_most = StoredIn::kNoPart;
       PageEntry entry;
 
       size_t count() const { return run == nullptr ? 1 : end - begin; }
@@ -89,12 +94,16 @@ class BasePage : public Node {
   const StoredState& stored() const { return stored_; }
   // True if a split or merge has changed the page's bounds or children since its image was written.
   bool restructured() const { return restructured_ != 0; }
-  // Sets the state of the page's image. REQUIRES: the page is owned.
-  void SetStored(uint64_t serial, bool written) {
+  // Where the image says that records are gone of which the page has no trace, as of the page's building (RemovalsOf in
+  // page_state.h). Until it is set: kNoPart, because no image has the page.
+  StoredIn removals() const { return static_cast<StoredIn>(removals_); }
+  // Set the state of the page's image. REQUIRE: the page is owned.
+  void SetStored(uint64_t serial, StoredIn in) {
     stored_.serial = serial;
-    stored_.written.store(written, std::memory_order_relaxed);
+    stored_.in.store(in, std::memory_order_relaxed);
   }
   void SetRestructured(bool restructured) { restructured_ = restructured ? 1 : 0; }
+  void SetRemovals(StoredIn in) { removals_ = static_cast<uint32_t>(in); }
 
   // Builds a page. REQUIRES: strictly ascending keys in [low, high).
   static Owned<BasePage> Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content);
@@ -118,6 +127,9 @@ class BasePage : public Node {
   // Leaf: returns the i-th record.
   PageEntry record(size_t i) const;
   bool tombstone(size_t i) const { return (offsets()[i] & kTombstoneBit) != 0; }
+  // Leaf: where the image has the i-th entry, as of the page's building. Nothing of it counts while removals() is
+  // kNoPart.
+  StoredIn stored_in(size_t i) const { return static_cast<StoredIn>((offsets()[i] & kStoredInMask) >> kStoredInShift); }
   // Leaf: the bytes of the entries [begin, end), which are records of a RecordBatch.
   std::string_view run(size_t begin, size_t end) const { return {entries() + offset(begin), run_bytes(begin, end)}; }
   // Bytes of the entries [begin, end).
@@ -155,6 +167,9 @@ class BasePage : public Node {
   BasePage() = default;
 
   static constexpr uint32_t kTombstoneBit = uint32_t{1} << 31;
+  static constexpr int kStoredInShift = 29;
+  static constexpr uint32_t kStoredInMask = uint32_t{3} << kStoredInShift;
+  static constexpr uint32_t kOffsetMask = (uint32_t{1} << kStoredInShift) - 1;
   static constexpr size_t kRecordHeaderBytes = 18;
   static constexpr size_t kChildHeaderBytes = sizeof(uint16_t) + sizeof(uint32_t);
   static constexpr size_t kGroup = 8;
@@ -185,7 +200,7 @@ class BasePage : public Node {
   }
   const uint32_t* offsets() const { return reinterpret_cast<const uint32_t*>(key_prefixes() + groups() * kGroup); }
   const char* entries() const { return reinterpret_cast<const char*>(offsets() + count_ + 1); }
-  size_t offset(size_t i) const { return offsets()[i] & ~kTombstoneBit; }
+  size_t offset(size_t i) const { return offsets()[i] & kOffsetMask; }
   const char* entry_at(size_t i) const { return entries() + offset(i); }
   static constexpr size_t EntryHeaderBytes(uint8_t level) {
     return level == 0 ? kRecordHeaderBytes : kChildHeaderBytes;
@@ -201,9 +216,10 @@ class BasePage : public Node {
   uint16_t prefix_bytes_ = 0;  // lengths of keys, which have at most a few thousand bytes
   uint16_t low_bytes_ = 0;
   uint32_t key_prefixes_at_ = 0;  // offset from the start of the page
-  // At most the number of entries. Each entry has a header, and all of them have less than 2^31 bytes, so 30 bits
+  // At most the number of entries. Each entry has a header, and all of them have less than 2^29 bytes, so 28 bits
   // suffice.
-  uint32_t tombstones_ : 30 = 0;
+  uint32_t tombstones_ : 28 = 0;
+  uint32_t removals_ : 2 = static_cast<uint32_t>(StoredIn::kNoPart);
   uint32_t stub_ : 1 = 0;
   uint32_t restructured_ : 1 = 0;
   Timestamp flat_;

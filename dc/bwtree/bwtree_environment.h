@@ -13,6 +13,12 @@
 
 namespace deut::dc {
 
+// Bytes of parts that flushes have written, as their addresses state them. The cleaner's copies do not count.
+struct FlushedBytes {
+  std::atomic<uint64_t> pages{0};   // base parts: whole pages
+  std::atomic<uint64_t> deltas{0};  // delta parts
+};
+
 struct BwTreeEnvironment {
   MappingTable& pages;
   ReclamationDomain& domain;
@@ -22,6 +28,8 @@ struct BwTreeEnvironment {
   const SmoGate* gate = nullptr;
   // The store that holds the images; null: the tree has no images.
   SegmentStore* images = nullptr;
+  // Null: flushes are not counted.
+  FlushedBytes* flushed = nullptr;
 };
 
 }  // namespace deut::dc

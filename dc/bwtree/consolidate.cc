@@ -29,10 +29,10 @@ size_t NextTombstone(const BasePage& page, size_t begin, size_t end) {
   return begin;
 }
 
-// Copies to the new page whether the image contains it, as the chain's newest node knows it.
+// Copies to the new page where the image has it, as the chain's newest node knows it.
 void InheritStored(const Node* head, BasePage* page) {
   if (const StoredState* state = StoredStateOf(head); state != nullptr) {
-    page->SetStored(state->serial, state->written.load(std::memory_order_acquire));
+    page->SetStored(state->serial, state->in.load(std::memory_order_acquire));
   }
 }
 
@@ -40,9 +40,10 @@ void InheritStored(const Node* head, BasePage* page) {
 struct Dropped {
   size_t count = 0;
   Timestamp newest;
+  StoredIn stored_in = StoredIn::kBasePart;  // the image has all of them in such a part
 };
 
-// Adds the chain's content to `content`.
+// Adds the chain's content to `content`. The entries keep what they say of the image, or less.
 Dropped Collect(const Node* head, Timestamp consolidation, BasePage::Content* content) {
   Dropped dropped;
   if (!head->is_leaf()) {
@@ -51,18 +52,20 @@ Dropped Collect(const Node* head, Timestamp consolidation, BasePage::Content* co
   }
   const BasePage& old = *head->base;
   LeafMerge merge(head, {}, {});
+  const StoredIn at_most = DEUT_STEP("flush.marks_stay") ? merge.base_stored_in() : StoredIn::kBasePart;
   for (;;) {
     size_t begin;
     size_t end;
     merge.NextRun(&begin, &end);
     if (old.tombstones() != 0) end = std::min(end, NextTombstone(old, begin, end));
-    content->AddRun(old, begin, end);
+    content->AddRun(old, begin, end, at_most);
     merge.SkipRun(end - begin);
     PageEntry entry;
     if (!merge.Next(&entry)) return dropped;
     if (entry.tombstone && entry.version.timestamp < consolidation) {
       ++dropped.count;
       dropped.newest = std::max(dropped.newest, entry.version.timestamp);
+      dropped.stored_in = std::max(dropped.stored_in, entry.stored_in);
     } else {
       content->Add(entry);
     }
@@ -83,9 +86,11 @@ Owned<BasePage> BuildConsolidated(const Node* head, Timestamp consolidation) {
   const Timestamp flat = RaisedFlat(head->base->flat(), dropped.newest, consolidation);
   Owned<BasePage> page = BasePage::Build(head->level, BoundsOf(head), flat, content);
   page->SetRestructured(IsRestructured(head));
-  // If many tombstones were dropped, the page counts as dirty although its image is equivalent. Else the image would
-  // keep the deleted records for ever.
-  if (dropped.count <= page->count() / 2) InheritStored(head, page.get());
+  // If many tombstones were dropped, the page counts as dirty although its image is equivalent, and is written as a
+  // whole. Else the image would keep the deleted records for ever.
+  if (dropped.count > page->count() / 2) return page;
+  InheritStored(head, page.get());
+  page->SetRemovals(std::max(RemovalsOf(head), dropped.stored_in));
   return page;
 }
 

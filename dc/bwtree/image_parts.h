@@ -16,7 +16,7 @@ namespace deut::dc {
 
 class ImageParts {
  public:
-  // Largest number of parts. A page that would need more is written as a whole.
+  // Largest number of parts. For a page that would need more, delta parts are merged, or the whole page is written.
   static constexpr size_t kMax = kMaxPartsOfImage;
 
   ImageParts() = default;

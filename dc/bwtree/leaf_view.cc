@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "dc/bwtree/page_state.h"
 
 namespace deut::dc {
 namespace {
@@ -12,13 +13,21 @@ constexpr size_t kFewDeltas = 128;
 
 }  // namespace
 
-PageEntry LeafMerge::EntryOf(const RecordDelta& delta) {
+PageEntry LeafMerge::EntryOf(const Placed& placed) {
+  const RecordDelta& delta = *placed.delta;
   PageEntry entry;
   entry.data = delta.data();
   entry.key_bytes = delta.key_bytes;
   entry.tombstone = delta.tombstone();
   entry.value_bytes = delta.value_bytes;
   entry.version = delta.version();
+  entry.stored_in = placed.in;
+  return entry;
+}
+
+PageEntry LeafMerge::BaseEntry(size_t i) const {
+  PageEntry entry = base_->record(i);
+  entry.stored_in = std::min(entry.stored_in, base_in_);
   return entry;
 }
 
@@ -59,17 +68,22 @@ LeafMerge::LeafMerge(const Node* head, std::string_view low, std::string_view hi
     Collect(head, low, high);
     KeepWinners();
   }
+  base_in_ = std::min(base_in_, StoredInOf(base_));
 }
 
 void LeafMerge::Collect(const Node* head, std::string_view low, std::string_view high) {
   for (const Node* node = head; node != base_; node = node->next) {
-    if (!IsRecord(node)) continue;
+    if (!IsRecord(node)) {
+      // A mark speaks of the nodes below it, so the newest ones come first.
+      base_in_ = std::min(base_in_, StoredInOf(node));
+      continue;
+    }
     const auto* delta = static_cast<const RecordDelta*>(node);
     const std::string_view key = delta->key();
     if (key < low || (!high.empty() && key >= high) || IsDuplicate(delta->version(), base_->flat())) continue;
     const size_t place = base_->LowerBound(key);
     const bool equal = place != base_->count() && base_->key(place) == key;
-    deltas_.push_back(Placed{delta, static_cast<uint32_t>(place), equal});
+    deltas_.push_back(Placed{delta, static_cast<uint32_t>(place), equal, base_in_});
   }
 }
 
@@ -106,11 +120,14 @@ void LeafMerge::KeepWinners() {
 }
 
 PageEntry LeafMerge::Winner(const Placed& placed) const {
+  PageEntry entry = EntryOf(placed);
   if (placed.equal) {
-    const PageEntry entry = base_->record(placed.place);
-    if (Supersedes(entry.version, placed.delta->version())) return entry;
+    const PageEntry old = BaseEntry(placed.place);
+    if (Supersedes(old.version, entry.version)) return old;
+    // An update that was sent again: the image may have it already.
+    if (old.version == entry.version) entry.stored_in = std::min(entry.stored_in, old.stored_in);
   }
-  return EntryOf(*placed.delta);
+  return entry;
 }
 
 bool LeafMerge::Next(PageEntry* entry) {
@@ -121,7 +138,7 @@ bool LeafMerge::Next(PageEntry* entry) {
     return true;
   }
   if (base_begin_ >= base_end_) return false;
-  *entry = base_->record(base_begin_++);
+  *entry = BaseEntry(base_begin_++);
   return true;
 }
 
@@ -138,7 +155,7 @@ bool LeafMerge::Previous(PageEntry* entry) {
     }
   }
   if (base_end_ <= base_begin_) return false;
-  *entry = base_->record(--base_end_);
+  *entry = BaseEntry(--base_end_);
   return true;
 }
 

@@ -48,6 +48,8 @@ class LeafMerge {
   const BasePage& base() const { return *base_; }
   // Number of base entries that are still to come.
   size_t base_entries() const { return base_end_ - base_begin_; }
+  // The image has all base entries in such a part, whatever they say of themselves.
+  StoredIn base_stored_in() const { return base_in_; }
 
   // Steps through the winning versions in ascending or (Previous) descending order, tombstones included. False: there
   // are no more. A caller uses one object in one direction only.
@@ -74,16 +76,20 @@ class LeafMerge {
     const RecordDelta* delta;
     uint32_t place;  // the base entry that has the same key (`equal`), else the next larger one
     bool equal;
+    StoredIn in;  // where the image has the delta
   };
 
   void Collect(const Node* head, std::string_view low, std::string_view high);
   void KeepWinners();
-  static PageEntry EntryOf(const RecordDelta& delta);
+  static PageEntry EntryOf(const Placed& placed);
+  // The i-th base entry.
+  PageEntry BaseEntry(size_t i) const;
   PageEntry Winner(const Placed& placed) const;
 
   const BasePage* const base_;
   size_t base_begin_ = 0;
   size_t base_end_ = 0;
+  StoredIn base_in_ = StoredIn::kNoPart;
   size_t first_ = 0;
   size_t last_ = 0;
   absl::InlinedVector<Placed, 32> deltas_;  // [first_, last_) is ascending, with one delta for each key

@@ -14,8 +14,8 @@
 // Every node repeats the data that its readers need first, so that no thread walks a chain for it. These are the
 // base, the length of the chain, and the page's fence (its upper bound and right neighbour) as of this node.
 // Invariants:
-//   N1 A node is immutable once the mapping table has pointed at it. Before that, one thread owns it (Owned). Two
-//      flags are exceptions and go from false to true: StoredState::written and RecordDelta::room_taken.
+//   N1 A node is immutable once the mapping table has pointed at it. Before that, one thread owns it (Owned). There are
+//      two exceptions: StoredState::in falls, and RecordDelta::room_taken goes from false to true.
 //   N2 A chain is retired as a whole by the thread whose compare-and-swap replaced its head. A replaced head is never
 //      linked under another one. So a thread that read a head inside a guard may follow all its pointers.
 //   N3 Keys at or above a node's fence in the nodes below it are dead: they live in the right neighbour.
@@ -63,12 +63,20 @@ struct Fence {
   std::string_view high_key() const { return {high, high_bytes}; }
 };
 
-// Part of a FlushMark and of a base page. `written` says whether the page's image contains this node and the nodes
-// below it. If it does for the head, the page is clean. `serial` names the latest flush of this state, running or
-// finished; 0: none.
+// Where a page's image has something that the page in memory has, or has lost. The image only gains, so a value that
+// was right stays right, and may become larger than necessary. The smaller of two right values is right.
+enum class StoredIn : uint8_t {
+  kBasePart = 0,   // in the base part
+  kDeltaPart = 1,  // in the base part or in a delta part
+  kNoPart = 2,     // perhaps in no part: the next image must have it
+};
+
+// Part of a FlushMark and of a base page. `in` says where the image has this node and the nodes below it. It begins as
+// kNoPart, and falls once, when the image of the flush with this serial is registered. If it is not kNoPart for the
+// head, the page is clean. `serial` names the latest flush of this state, running or finished; 0: none.
 struct StoredState {
   uint64_t serial = 0;
-  mutable std::atomic<bool> written{false};
+  mutable std::atomic<StoredIn> in{StoredIn::kNoPart};
 };
 
 // Returns the first 8 bytes of `key` behind `skip`, as a number that sorts like them (padded with zeros). If the

@@ -9,6 +9,7 @@
 #include "common/testing/flight_board.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/consolidate.h"
+#include "dc/bwtree/delta_choice.h"
 #include "dc/bwtree/page_image.h"
 #include "dc/bwtree/page_state.h"
 
@@ -46,6 +47,7 @@ PageFlusher::PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<S
       consolidation_timestamp_(environment.consolidation_timestamp),
       store_(store),
       trees_(trees),
+      flushed_(environment.flushed),
       base_(std::move(base)),
       delta_(std::move(delta)) {}
 
@@ -145,10 +147,41 @@ bool PageFlusher::CollectPrerequisites(const Node* mark, std::vector<PageId>* fi
 bool PageFlusher::IsMostlyDeleted(PageId id, const Node* mark) const {
   const size_t records = IsStub(mark) ? pages_.records(id) : mark->base->count();
   size_t tombstones = 0;
-  for (const Node* node = mark; !IsWritten(node) && node->kind != NodeKind::kBase; node = node->next) {
+  const Node* node = mark;
+  for (; !IsWritten(node) && node->kind != NodeKind::kBase; node = node->next) {
     tombstones += node->kind == NodeKind::kTombstone ? 1 : 0;
   }
+  if (!IsWritten(node)) tombstones += mark->base->tombstones();
   return tombstones > records / 2;
+}
+
+PageFlusher::Delta PageFlusher::EncodeDelta(const Node* mark, Pending* pending) {
+  const StoredIn removals = RemovalsOf(mark);
+  if (removals == StoredIn::kNoPart && DEUT_STEP("flush.removals_whole")) return Delta::kNone;
+  if (EncodeDeltaImage(mark, StoredIn::kNoPart, &payloads_) == 0) {
+    payloads_.resize(pending->begin);
+    return Delta::kUnneeded;
+  }
+  const ImageParts& old = pending->old;
+  pending->header.kind = PartKind::kDelta;
+  pending->header.previous = old.newest();
+  pending->kept = old.count();
+  const size_t changed_end = payloads_.size();
+  if (IsStub(mark)) return old.count() < ImageParts::kMax ? Delta::kEncoded : Delta::kNone;
+  const DeltaChoice choice(old, PartBytesInUnits(BaseImageBytes(*mark->base)));
+  const uint64_t changed = PartBytesInUnits(changed_end - pending->begin);
+  // A tombstone that only the delta parts have is not in memory any more. They cannot be replaced from there.
+  if (old.count() > 1 && (removals == StoredIn::kBasePart || DEUT_OMITTED("flush.removals_kept"))) {
+    EncodeDeltaImage(mark, StoredIn::kDeltaPart, &payloads_);
+    if (choice.MergePays(changed, PartBytesInUnits(payloads_.size() - changed_end))) {
+      payloads_.erase(pending->begin, changed_end - pending->begin);
+      pending->header.previous = old[old.count() - 1];
+      pending->kept = 1;
+      return Delta::kEncoded;
+    }
+    payloads_.resize(changed_end);
+  }
+  return choice.AppendPays(changed) ? Delta::kEncoded : Delta::kNone;
 }
 
 PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation) {
@@ -163,27 +196,38 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
   header.page = id;
   header.table = tree.table();
   header.level = mark->level;
-  header.kind = PartKind::kBase;
   // Deletions take up space until the whole page is written.
   const bool deleted = mark->is_leaf() && IsMostlyDeleted(id, mark);
   if (deleted) tree.MarkSparse(id);
-  if (mark->is_leaf() && !deleted && !pending.old.empty() && pending.old.count() < ImageParts::kMax &&
-      EncodeDeltaImage(mark, &payloads_) && (IsStub(mark) || payloads_.size() - pending.begin < mark->base_bytes / 2)) {
-    header.kind = PartKind::kDelta;
-    header.previous = pending.old.newest();
-    ++statistics_.delta_parts;
-  } else {
+  const bool may_be_delta = mark->is_leaf() && !deleted && !pending.old.empty();
+  const Delta delta = may_be_delta ? EncodeDelta(mark, &pending) : Delta::kNone;
+  if (delta == Delta::kUnneeded) {
+    // The page has only got updates that it had before, or that newer ones supersede. No other thread changes the state
+    // of this mark, because it would need the claim.
+    static_cast<const FlushMark*>(mark)->state.in.store(StoredIn::kDeltaPart, std::memory_order_release);
+    return Added::kClean;
+  }
+  if (delta == Delta::kNone) {
     payloads_.resize(pending.begin);
     if (IsStub(mark)) return Added::kNotLoaded;
+    header.kind = PartKind::kBase;
+    header.previous = PageAddress();
+    pending.kept = 0;
     EncodeBaseImage(*BuildConsolidated(mark, consolidation), &payloads_);
-    ++statistics_.base_parts;
   }
   pending.bytes = payloads_.size() - pending.begin;
   statistics_.bytes += pending.bytes;
+  ++(header.kind == PartKind::kBase ? statistics_.base_parts : statistics_.delta_parts);
   pending_.push_back(pending);
   adding_.emplace(id, pending.serial);
   DEUT_POINT("bwtree.flush.encoded");
   return Added::kAdded;
+}
+
+void PageFlusher::CountWritten(const Pending& pending) {
+  if (flushed_ == nullptr) return;
+  std::atomic<uint64_t>& bytes = pending.header.kind == PartKind::kBase ? flushed_->pages : flushed_->deltas;
+  bytes.fetch_add(pending.newest.length_bound(), std::memory_order_relaxed);
 }
 
 Status PageFlusher::Write() {
@@ -198,7 +242,10 @@ Status PageFlusher::Write() {
     GiveUp(failed);
     return status;
   }
-  for (const Pending& pending : pending_) Register(pending);
+  for (const Pending& pending : pending_) {
+    CountWritten(pending);
+    Register(pending);
+  }
   Clear();
   return Status::Ok();
 }
@@ -226,10 +273,9 @@ Status PageFlusher::WriteParts(const SegmentAppender** failed) {
 void PageFlusher::Register(const Pending& pending) {
   const PageId id = pending.header.page;
   ImageParts parts(pending.newest);
-  std::span<const PageAddress> replaced = pending.old.all();
-  if (pending.header.kind == PartKind::kDelta) {
-    for (const PageAddress part : std::exchange(replaced, {})) parts.Append(part);
-  }
+  const size_t replaced_count = pending.old.count() - pending.kept;
+  for (const PageAddress part : pending.old.all().subspan(replaced_count)) parts.Append(part);
+  const std::span<const PageAddress> replaced = pending.old.all().first(replaced_count);
   const ReclamationDomain::Guard guard(domain_);
   // Nobody replaces a claimed image. So the parts that become dead below are those that the new image replaces.
   DEUT_DCHECK(HasImageOrNone(pages_, id, pending.old));
@@ -240,8 +286,13 @@ void PageFlusher::Register(const Pending& pending) {
     for (const PageAddress part : replaced) store_.MarkDead(part);
     // Only the pages of a tree that still exists may be read.
     const Node* const head = trees_.FindTree(pending.header.table) != nullptr ? pages_.Load(id) : nullptr;
-    const StoredState* state = head != nullptr ? StoredStateOf(head) : nullptr;
-    if (state != nullptr && state->serial == pending.serial) state->written.store(true, std::memory_order_release);
+    const StoredIn in = pending.header.kind == PartKind::kBase ? StoredIn::kBasePart : StoredIn::kDeltaPart;
+    for (const Node* node = head; node != nullptr; node = node->next) {
+      const StoredState* const state = StoredStateOf(node);
+      if (state == nullptr || state->serial != pending.serial) continue;
+      state->in.store(in, std::memory_order_release);
+      break;
+    }
   } else {
     store_.MarkDead(pending.newest);
   }

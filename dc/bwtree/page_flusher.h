@@ -6,16 +6,35 @@
 //             of an older mark never replaces that of a newer one
 //   mark      head -> FlushMark on head (compare-and-swap, tried a few times). The flush writes the nodes below the
 //             mark.
-//   encode    encodes the content of the chain below the mark that the image lacks. It becomes a delta part if it is
-//             only records and the image has room for another part; else the whole page is encoded
+//   encode    encodes what the chain below the mark has and the image lacks, as a delta part; or what the base part
+//             lacks, as a delta part that replaces the others; or the whole page. delta_choice.h decides which. If the
+//             page has lost something that the image still has (RemovalsOf), it is always the whole page. If the image
+//             lacks nothing, the mark is set to written at once
 //   write     without a guard, a batch of pages at a time. Parts of a table with compression are packed here
 //             (part_compression.h). The parts are readable on storage, but not durable: a
 //             checkpoint makes them durable
 //   register  MappingTable::SetImage. From here on the image is the newer one.
-//   clean     sets StoredState::written of the mark, or of the base page that has absorbed the mark, if that node
-//             still is the page's head
-// Races. Updates continue all the while. A delta above the mark is not in the image, so the page stays dirty. A page
-// that is freed between encode and register is doomed: register fails, and the part is dead.
+//   clean     sets StoredState::in of the mark, or of the base page that has absorbed the mark as its newest node. If
+//             that node still is the page's head, the page is clean
+// What an image lacks. Each record of a page says in which kind of part the image has it (StoredIn): a delta by the
+// newest written node above it, an entry of a base page also by two bits. The page says the same of what it has lost.
+// The states of a record, and the steps between them:
+//   kNoPart -> kDeltaPart   `clean` of a delta part
+//   any     -> kBasePart    `clean` of the whole page
+//   any     -> kNoPart      an update, which is another version
+// A consolidation copies what it finds (consolidate.cc), and a load sets it anew (page_load.cc).
+// Why a record never claims more than the image has: the image only gains versions, except by `register` of a whole
+// page. That page has them too, or has dropped them by rule X1. The cleaner moves content from delta parts to base
+// parts, never back.
+// Races. Updates continue all the while. A delta above the mark is not in the image, so the page stays dirty.
+//   A consolidation takes the mark away before `clean`. If the mark was the newest node, the base page has its serial,
+//   so `clean` finds that. Else the flush leaves no trace in memory: the base page claims less than the image has, and
+//   the next flush writes some records again. A tombstone that was dropped counts as lost without a trace on storage
+//   then, and the whole page is written.
+//   The cleaner never replaces the image while the flush holds the claim.
+//   A failed write registers nothing and changes no state. The image lacks the same as before.
+//   An eviction takes only clean pages, of which the image lacks nothing.
+//   A page that is freed between encode and register is doomed: register fails, and the part is dead.
 // Order of registration. An image names pages: a right neighbour, children. The rules are:
 // - An image is registered after the images of the pages that it names (LLAMA: a child is stable before its index
 //   term).
@@ -72,7 +91,7 @@ class PageFlusher {
     kClean,      // nothing to write
     kAdded,      // will be written, with the pages that its image names
     kBusy,       // other threads kept changing the page, or the batch is full; the caller retries after the next Write
-    kNotLoaded,  // the whole page must be written, so it must be loaded first
+    kNotLoaded,  // the image has no room for another part, so the page must be loaded first
   };
   // Adds the page to the batch. It does no disk I/O. REQUIRES: a guard; the page belongs to the tree.
   Added Add(BwTree& tree, PageId id);
@@ -99,6 +118,7 @@ class PageFlusher {
     size_t bytes;
     Compression compression;
     ImageParts old;
+    size_t kept = 0;     // number of the oldest parts of `old` that stay in the image
     PageAddress newest;  // its address, once it is appended
   };
 
@@ -113,12 +133,16 @@ class PageFlusher {
   // encoding. That child's image is written as encoded, and then again.
   bool CollectPrerequisites(const Node* mark, std::vector<PageId>* first) const;
   bool IsMostlyDeleted(PageId id, const Node* mark) const;
+  enum class Delta : uint8_t { kNone, kUnneeded, kEncoded };
+  // kNone: the whole page must be written. kUnneeded: the image lacks nothing. REQUIRES: a leaf with an image.
+  Delta EncodeDelta(const Node* mark, Pending* pending);
   Added Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation);
   // *failed: the appender whose batch is void; null if there is none.
   Status WriteParts(const SegmentAppender** failed);
   SegmentAppender& AppenderOf(const Pending& pending) {
     return pending.header.kind == PartKind::kBase ? *base_ : *delta_;
   }
+  void CountWritten(const Pending& pending);
   void Register(const Pending& pending);
   // Drops all added pages; none is registered.
   void GiveUp(const SegmentAppender* failed);
@@ -131,6 +155,7 @@ class PageFlusher {
   const std::atomic<uint64_t>& consolidation_timestamp_;
   SegmentStore& store_;
   TreeSource& trees_;
+  FlushedBytes* const flushed_;
   const std::unique_ptr<SegmentAppender> base_;
   const std::unique_ptr<SegmentAppender> delta_;
   std::vector<Pending> pending_;                  // in the order in which images may be registered

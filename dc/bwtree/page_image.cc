@@ -5,7 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/coding/fixed.h"
-#include "dc/bwtree/page_state.h"
+#include "dc/bwtree/leaf_view.h"
 
 namespace deut::dc {
 namespace {
@@ -47,14 +47,14 @@ class Reader {
   bool ok_ = true;
 };
 
-void PutRecord(const RecordDelta& delta, std::string* out) {
-  out->push_back(static_cast<char>(delta.tombstone() ? kTombstoneRecord : kPutRecord));
-  AppendU16(out, delta.key_bytes);
-  AppendU32(out, delta.value_bytes);
-  AppendU64(out, delta.timestamp.value);
-  AppendU32(out, delta.sequence);
-  out->append(delta.key());
-  out->append(delta.value());
+void PutRecord(const PageEntry& record, std::string* out) {
+  out->push_back(static_cast<char>(record.tombstone ? kTombstoneRecord : kPutRecord));
+  AppendU16(out, record.key_bytes);
+  AppendU32(out, record.value_bytes);
+  AppendU64(out, record.version.timestamp.value);
+  AppendU32(out, record.version.sequence);
+  out->append(record.key());
+  out->append(record.value());
 }
 
 }  // namespace
@@ -86,6 +86,12 @@ void EncodeBaseImage(const BasePage& page, std::string* out) {
     }
   }
   out->append(page.run(0, count));
+}
+
+size_t BaseImageBytes(const BasePage& page) {
+  const size_t tombstones = page.is_leaf() ? page.tombstones() : 0;
+  return kBaseHeaderBytes + page.low().size() + page.fence->high_bytes + tombstones * sizeof(uint32_t) +
+         page.run_bytes(0, page.count());
 }
 
 namespace {
@@ -165,31 +171,32 @@ Result<Owned<BasePage>> DecodeBaseImage(std::string_view image) {
   return BasePage::Build(level, bounds, flat, content);
 }
 
-bool EncodeDeltaImage(const Node* head, std::string* out) {
+uint32_t EncodeDeltaImage(const Node* head, StoredIn lacked_by, std::string* out) {
   DEUT_DCHECK(head->is_leaf());
   const size_t start = out->size();
-  uint32_t count = 0;
   AppendU32(out, 0);
-  // A mark below `head` belongs to a flush that was given up: the nodes below it are not in the image either.
-  for (const Node* node = head; !IsWritten(node); node = node->next) {
-    switch (node->kind) {
-      case NodeKind::kPut:
-      case NodeKind::kTombstone:
-        PutRecord(*static_cast<const RecordDelta*>(node), out);
-        ++count;
-        break;
-      case NodeKind::kFlushMark:
-        break;
-      case NodeKind::kBase:
-      case NodeKind::kSplit:
-      case NodeKind::kIndexTerm:
-      case NodeKind::kRemove:
-        out->resize(start);
-        return false;
+  uint32_t count = 0;
+  LeafMerge merge(head, {}, {});
+  const auto put_if_lacked = [&](const PageEntry& entry) {
+    if (entry.stored_in < lacked_by) return;
+    PutRecord(entry, out);
+    ++count;
+  };
+  for (PageEntry entry;;) {
+    size_t begin;
+    size_t end;
+    merge.NextRun(&begin, &end);
+    // Most entries of most runs are in the image, so the offsets decide which ones are read at all.
+    const BasePage& base = merge.base();
+    for (size_t i = begin; i < end && merge.base_stored_in() >= lacked_by; ++i) {
+      if (base.stored_in(i) >= lacked_by) put_if_lacked(base.record(i));
     }
+    merge.SkipRun(end - begin);
+    if (!merge.Next(&entry)) break;
+    put_if_lacked(entry);
   }
   StoreU32(out->data() + start, count);
-  return true;
+  return count;
 }
 
 Result<std::vector<Owned<RecordDelta>>> DecodeDeltaImage(std::string_view image) {

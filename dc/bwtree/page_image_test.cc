@@ -6,6 +6,7 @@
 
 #include "common/base/concat.h"
 #include "common/runtime/random.h"
+#include "dc/bwtree/page_state.h"
 #include "gtest/gtest.h"
 
 namespace deut::dc {
@@ -106,7 +107,8 @@ struct Chain {
   Owned<RecordDelta> tombstone = RecordDelta::New(NodeKind::kTombstone, "bb", "", Version{Timestamp(9), 1});
 
   Chain() {
-    base->SetStored(1, true);
+    base->SetStored(1, StoredIn::kBasePart);
+    base->SetRemovals(StoredIn::kBasePart);
     put->LinkTo(base.get());
     pending->LinkTo(put.get());
     tombstone->LinkTo(pending.get());
@@ -124,7 +126,7 @@ const std::string& GoldenDelta() {
 TEST(PageImageTest, BytesOfUpdates) {
   const Chain chain;
   std::string image = "before ";
-  ASSERT_TRUE(EncodeDeltaImage(chain.tombstone.get(), &image));
+  ASSERT_EQ(EncodeDeltaImage(chain.tombstone.get(), StoredIn::kNoPart, &image), 2u);
   EXPECT_EQ(image, Concat("before ", GoldenDelta()));
   const auto deltas = DecodeDeltaImage(GoldenDelta());
   ASSERT_TRUE(deltas.ok()) << deltas.status().ToString();
@@ -135,15 +137,55 @@ TEST(PageImageTest, BytesOfUpdates) {
   EXPECT_EQ((*deltas)[1]->version(), (Version{Timestamp(8), 3}));
 }
 
-TEST(PageImageTest, APageWithMoreChangesThanUpdatesIsWrittenAsAWhole) {
-  Chain chain;
-  chain.base->SetStored(1, false);
-  std::string image = "before";
-  EXPECT_FALSE(EncodeDeltaImage(chain.tombstone.get(), &image));
-  chain.base->SetStored(1, true);
+TEST(PageImageTest, BytesOfABaseImageAreKnownBeforehand) {
+  EXPECT_EQ(BaseImageBytes(*Leaf()), GoldenLeaf().size());
+  EXPECT_EQ(BaseImageBytes(*Inner()), Encoded(*Inner()).size());
+}
+
+TEST(PageImageTest, OfSeveralVersionsTheLargestIsEncoded) {
+  const Chain chain;
+  const Owned<RecordDelta> newer = RecordDelta::New(NodeKind::kPut, "bc", "newer", Version{Timestamp(10), 1});
+  newer->LinkTo(chain.tombstone.get());
+  const Owned<RecordDelta> late = RecordDelta::New(NodeKind::kPut, "bc", "late", Version{Timestamp(7), 1});
+  late->LinkTo(newer.get());
+  std::string image;
+  ASSERT_EQ(EncodeDeltaImage(late.get(), StoredIn::kNoPart, &image), 2u);
+  const auto deltas = DecodeDeltaImage(image);
+  ASSERT_TRUE(deltas.ok());
+  EXPECT_EQ((*deltas)[0]->key(), "bb");
+  EXPECT_EQ((*deltas)[1]->value(), "newer");
+}
+
+TEST(PageImageTest, WhatIsInTheImageIsNotEncoded) {
+  const Chain chain;
+  std::string image;
+  chain.pending->state.in.store(StoredIn::kDeltaPart);
+  EXPECT_EQ(EncodeDeltaImage(chain.tombstone.get(), StoredIn::kNoPart, &image), 1u);
+  EXPECT_EQ(EncodeDeltaImage(chain.tombstone.get(), StoredIn::kDeltaPart, &image), 2u);
+  chain.pending->state.in.store(StoredIn::kBasePart);
+  EXPECT_EQ(EncodeDeltaImage(chain.tombstone.get(), StoredIn::kDeltaPart, &image), 1u);
+}
+
+// An update that is sent again, after a restart, is in the image already.
+TEST(PageImageTest, AVersionThatTheImageHasIsNotEncodedAgain) {
+  const Chain chain;
+  const Owned<RecordDelta> again = RecordDelta::New(NodeKind::kPut, "bb", "1", Version{Timestamp(5), 1});
+  again->LinkTo(chain.base.get());
+  std::string image;
+  EXPECT_EQ(EncodeDeltaImage(again.get(), StoredIn::kNoPart, &image), 0u);
+}
+
+TEST(PageImageTest, APageThatLostRecordsWithoutATraceOnStorageHasNoDelta) {
+  const Chain chain;
+  EXPECT_EQ(RemovalsOf(chain.tombstone.get()), StoredIn::kBasePart);
   const Owned<SplitDelta> split = SplitDelta::New(chain.tombstone.get(), "bbb", PageId(77));
-  EXPECT_FALSE(EncodeDeltaImage(split.get(), &image));
-  EXPECT_EQ(image, "before");
+  EXPECT_EQ(RemovalsOf(split.get()), StoredIn::kNoPart);
+  const Owned<FlushMark> written = FlushMark::New(3);
+  written->LinkTo(split.get());
+  written->state.in.store(StoredIn::kBasePart);
+  EXPECT_EQ(RemovalsOf(written.get()), StoredIn::kBasePart);
+  EXPECT_EQ(RemovalsOf(Leaf().get()), StoredIn::kNoPart) << "no image has it";
+  EXPECT_EQ(RemovalsOf(BasePage::BuildStub({}).get()), StoredIn::kDeltaPart);
 }
 
 // Any bytes yield a page or CORRUPTION, and a page encodes to the same bytes again.

@@ -47,7 +47,7 @@ class Chain {
       if (nodes[i - 1]->kind == NodeKind::kFlushMark) {
         const StoredState& state = static_cast<const FlushMark*>(nodes[i - 1])->state;
         Owned<FlushMark> mark = FlushMark::New(state.serial);
-        mark->state.written.store(state.written.load(std::memory_order_acquire), std::memory_order_relaxed);
+        mark->state.in.store(state.in.load(std::memory_order_acquire), std::memory_order_relaxed);
         Put(std::move(mark));
       } else {
         // Splits, merges and consolidations leave stubs alone.
@@ -118,10 +118,17 @@ Status PageLoad::BuildImage(absl::FunctionRef<Result<PartView>(size_t i)> part) 
       deltas.push_back(std::move(delta));
     }
   }
-  // No tombstone may be dropped here: updates that the image lacks may still be on their way (rule X1).
-  if (!deltas.empty()) page = BuildConsolidated(LinkAll(&deltas, page.get()), Timestamp());
-  page->SetStored(/*serial=*/0, /*written=*/true);
-  page->SetRestructured(false);
+  page->SetStored(/*serial=*/0, StoredIn::kBasePart);
+  page->SetRemovals(StoredIn::kBasePart);
+  if (deltas.empty()) return Status::Ok();
+  // The page remembers which of its entries are in no base part: a delta part that replaces these must have them.
+  const StoredIn in = DEUT_STEP("flush.loaded_marks") ? StoredIn::kDeltaPart : StoredIn::kBasePart;
+  const Owned<FlushMark> written = FlushMark::New(/*serial=*/0);
+  written->state.in.store(in, std::memory_order_relaxed);
+  written->LinkTo(LinkAll(&deltas, page.get()));
+  // No tombstone may be dropped here: updates that the image lacks may still be on their way (rule X1). The new page
+  // gets its state from the mark.
+  page = BuildConsolidated(written.get(), Timestamp());
   return Status::Ok();
 }
 

@@ -116,7 +116,7 @@ Status PageRewriter::MergeDeltas(PageId id, const ImageParts& parts) {
     head = deltas[i - 1].get();
   }
   payload_.clear();
-  DEUT_CHECK(EncodeDeltaImage(head, &payload_));
+  EncodeDeltaImage(head, StoredIn::kNoPart, &payload_);
   return Status::Ok();
 }
 

@@ -103,9 +103,10 @@ TEST(PageRewrite, DeltasBecomeOneOnTheSameBase) {
   StoredTree t(options);
   t.FillSettled(200);
   const PageId leaf = t.LeafOf(20);
-  t.Put(20, "a");
+  // Each of them fills its units, so that the second flush does not take the first one along.
+  t.Put(20, std::string(90, 'a'));
   t.Flush(leaf);
-  t.Put(21, "b");
+  t.Put(21, std::string(90, 'b'));
   t.Flush(leaf);
   const ImageParts before = t.ImageOf(leaf);
   ASSERT_EQ(before.count(), 3u);
@@ -122,10 +123,10 @@ TEST(PageRewrite, ManyDeltasAndTheirBaseBecomeOnePart) {
   StoredTree t;
   t.FillSettled(60);
   const PageId leaf = t.LeafOf(20);
+  ASSERT_TRUE(t.Evict(leaf));  // so that the parts are not merged by the flushes
   for (size_t parts = 2; parts <= ImageParts::kMax; ++parts) {
     t.Put(20, Concat("delta ", parts));
     t.Flush(leaf);
-    if (t.ImageOf(leaf).count() == 1) t.Evict();
   }
   ASSERT_GT(t.ImageOf(leaf).count(), 3u);
   ASSERT_TRUE(RewriteAll(t, SegmentKind::kDelta).ok());

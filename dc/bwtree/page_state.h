@@ -1,7 +1,9 @@
-// The state of a page's image on storage, as its chain tells it: clean, stub, restructured. Thread-safety: reads
-// immutable nodes; the caller holds a guard.
+// The state of a page's image on storage, as its chain tells it: clean, stub, restructured, removals. Thread-safety:
+// reads immutable nodes; the caller holds a guard.
 #ifndef DC_BWTREE_PAGE_STATE_H_
 #define DC_BWTREE_PAGE_STATE_H_
+
+#include <algorithm>
 
 #include "dc/bwtree/base_page.h"
 #include "dc/bwtree/node.h"
@@ -15,10 +17,13 @@ inline const StoredState* StoredStateOf(const Node* node) {
   return nullptr;
 }
 
-inline bool IsWritten(const Node* node) {
+// Where the image has this node and the nodes below it, as far as the node says.
+inline StoredIn StoredInOf(const Node* node) {
   const StoredState* state = StoredStateOf(node);
-  return state != nullptr && state->written.load(std::memory_order_acquire);
+  return state == nullptr ? StoredIn::kNoPart : state->in.load(std::memory_order_acquire);
 }
+
+inline bool IsWritten(const Node* node) { return StoredInOf(node) != StoredIn::kNoPart; }
 
 // The image contains everything that the chain contains.
 inline bool IsClean(const Node* head) { return IsWritten(head); }
@@ -35,7 +40,23 @@ inline bool IsRestructured(const Node* head) {
   return false;
 }
 
-// The same for the image that is being written under the mark with this serial. Also true if the mark was
+// Where the image says that records are gone of which the page in memory has no trace: dropped tombstones, and the keys
+// behind a split. kNoPart: perhaps nowhere, so the whole page must be written. kDeltaPart: perhaps only the delta parts
+// say so, so they must stay until there is a new base part. kBasePart: there is nothing to keep. For a page without an
+// image it is kNoPart.
+inline StoredIn RemovalsOf(const Node* head) {
+  StoredIn in = StoredIn::kNoPart;
+  StoredIn removals = StoredIn::kBasePart;
+  for (const Node* node = head;; node = node->next) {
+    in = std::min(in, StoredInOf(node));
+    if (node->kind == NodeKind::kSplit) removals = std::max(removals, in);
+    if (node->kind == NodeKind::kBase) {
+      return std::max(removals, std::min(in, static_cast<const BasePage*>(node)->removals()));
+    }
+  }
+}
+
+// Like IsRestructured, for the image that is being written under the mark with this serial. Also true if the mark was
 // consolidated away.
 inline bool IsRestructuredSince(const Node* head, uint64_t serial) {
   for (const Node* node = head;; node = node->next) {

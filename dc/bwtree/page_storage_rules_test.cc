@@ -144,6 +144,71 @@ TEST(PageStorageRules, AChildThatIsSplitBetweenItsEncodingAndItsParentsIsWritten
   for (const auto& [key, value] : before) EXPECT_EQ(found[key], value) << key;
 }
 
+// --- What an image lacks.
+
+void Consolidate(StoredTree& t, PageId leaf) {
+  t.Walk(0, [&](const VisitedPage& page) {
+    if (page.id == leaf) EXPECT_TRUE(t.tree().Move(page));
+  });
+}
+
+void ExpectStored(StoredTree& t) {
+  std::map<std::string, std::string> found;
+  const Status restored = t.Restore(&found);
+  EXPECT_TRUE(restored.ok()) << restored.ToString();
+  EXPECT_EQ(found, t.records());
+}
+
+TEST(PageStorageRules, WhatTheImageLacksStaysKnownThroughASecondConsolidation) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  t.Put(20, "early");
+  Consolidate(t, leaf);
+  t.Put(21, "late");
+  Consolidate(t, leaf);
+  t.Flush(leaf);
+  ExpectStored(t);
+}
+
+TEST(PageStorageRules, APageThatHasDroppedAnUnwrittenTombstoneIsWrittenAsAWhole) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  t.Delete(20);
+  t.SetConsolidation(t.now() + 1);
+  Consolidate(t, leaf);
+  t.Put(21, "changed");
+  t.Flush(leaf);
+  ExpectStored(t);
+}
+
+TEST(PageStorageRules, ADeltaPartWhoseTombstoneHasLeftMemoryStays) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  t.Delete(20);
+  t.Flush(leaf);
+  t.SetConsolidation(t.now() + 1);
+  Consolidate(t, leaf);
+  t.Put(21, "changed");
+  t.Flush(leaf);
+  ExpectStored(t);
+}
+
+TEST(PageStorageRules, ALoadedPageKnowsWhatItsBasePartLacks) {
+  StoredTree t;
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  t.Put(20, "in a delta part");
+  t.Flush(leaf);
+  ASSERT_TRUE(t.Evict(leaf));
+  ASSERT_TRUE(t.Load(20).ok());
+  t.Put(21, "changed");
+  t.Flush(leaf);
+  ExpectStored(t);
+}
+
 // Checks that the record is in the checkpoint. After the pass over the leaves the gate is closed and no split is half
 // done. Inner pages are written, with the leaves that must be written before them.
 void ExpectInCheckpoint(StoredTree* t, uint64_t record) {

@@ -37,6 +37,23 @@ TEST(RecordStoreTest, EveryCounterHasANameOfItsOwnAndTheRightFigure) {
   EXPECT_GE(world.Counter("storage_bytes"), world.Counter("storage_live_bytes"));
 }
 
+TEST(RecordStoreTest, BytesOfWholePagesAndOfChangesAreCounted) {
+  World world;
+  world.Create();
+  for (uint64_t i = 0; i < 100; ++i) world.Put(KeyOf(i), std::string(50, 'a'));
+  world.Flush();
+  ASSERT_TRUE(world.Checkpoint().ok());
+  const uint64_t pages = world.Counter("flushed_page_bytes");
+  EXPECT_GT(pages, 5000u);
+  EXPECT_EQ(world.Counter("flushed_delta_bytes"), 0u);
+  world.Put(KeyOf(7), std::string(50, 'b'));
+  world.Flush();
+  ASSERT_TRUE(world.Checkpoint().ok());
+  EXPECT_EQ(world.Counter("flushed_page_bytes"), pages);
+  EXPECT_GT(world.Counter("flushed_delta_bytes"), 0u);
+  EXPECT_LE(world.Counter("flushed_delta_bytes"), 256u);
+}
+
 // Rule X7: room for them must be left on the disk until a checkpoint has written them.
 TEST(RecordStoreTest, UpdatesAreUnflushedUntilACheckpointHasWrittenThem) {
   World world;

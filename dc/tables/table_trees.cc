@@ -30,7 +30,7 @@ TableTrees::~TableTrees() {
 }
 
 BwTreeEnvironment TableTrees::environment() {
-  return BwTreeEnvironment{*pages_, domain_, consolidation_timestamp_, &gate_, segments_.get()};
+  return BwTreeEnvironment{*pages_, domain_, consolidation_timestamp_, &gate_, segments_.get(), &flushed_};
 }
 
 std::vector<TableInfo> TableTrees::List() {

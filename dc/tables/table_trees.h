@@ -45,6 +45,7 @@ class TableTrees {
   const SegmentStore& segments() const { return *segments_; }
   SmoGate& gate() { return gate_; }
   const TableReaper& reaper() const { return reaper_; }
+  const FlushedBytes& flushed() const { return flushed_; }
   // C of rule X1; 0: the stream of batches has sent no low-water yet.
   std::atomic<uint64_t>& consolidation_timestamp() { return consolidation_timestamp_; }
 
@@ -75,6 +76,7 @@ class TableTrees {
   // Not on the line of the members above, which every operation loads.
   alignas(64) std::atomic<uint64_t> tree_bytes_{0};
   std::atomic<int64_t> tree_bytes_until_{0};
+  FlushedBytes flushed_;
 };
 
 }  // namespace deut::dc

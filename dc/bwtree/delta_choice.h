@@ -1,0 +1,67 @@
+// DeltaChoice: whether a flush of a leaf writes a delta part, and which one. Otherwise it writes the whole page.
+//
+// A delta part with what the image lacks costs the fewest bytes now. But each one makes later reads of the page
+// longer, and takes room on the disk. So an image of a page in memory has at most kMaxDeltaParts of them, and their
+// bytes are at most half of the base part. After that they are merged: one delta part with all that the base part lacks
+// replaces them. Most bytes, those of the base part, stay where they are. This is also done when it costs nothing,
+// because the same records have changed again.
+// A merge writes again what earlier ones have written. With `changed` new bytes in each flush, a merged part of `all`
+// bytes is the last of about all / (kMaxDeltaParts * changed) ones, of all / 2 bytes on average. When their sum reaches
+// the bytes of the base part, a new base part costs no more, and the sum begins anew.
+// All bytes are those on the disk: of whole units, with headers. How well the content can be compressed is not known
+// yet. So it counts as it is, and a compressed page is written as a whole somewhat earlier.
+// The parts of a page that is not in memory are not merged: what the base part lacks is not known. Its updates become
+// delta parts up to ImageParts::kMax.
+// Pure functions. [LLAMA, PVLDB 6(10), 2013, section 4, appends delta parts, and has no merges. O'Neil et al.: "The
+// Log-Structured Merge-Tree", Acta Informatica 33(4), 1996, for the cost of merges]
+#ifndef DC_BWTREE_DELTA_CHOICE_H_
+#define DC_BWTREE_DELTA_CHOICE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/base/check.h"
+#include "dc/bwtree/image_parts.h"
+#include "dc/page_store/page_address.h"
+
+namespace deut::dc {
+
+// Largest number of delta parts that are appended to the image of a page in memory.
+constexpr size_t kMaxDeltaParts = 3;
+// Delta parts with at most these bytes together are not too large, however small the base part is.
+constexpr uint64_t kMinDeltaBytes = 4 * PageAddress::kUnitBytes;
+
+// The bytes on the disk that decide. REQUIRES: the page has an image.
+struct DeltaChoice {
+  DeltaChoice(const ImageParts& image, uint64_t whole_bytes) : delta_parts(image.count() - 1), whole(whole_bytes) {
+    DEUT_DCHECK(!image.empty());
+    base = image[delta_parts].length_bound();
+    for (const PageAddress part : image.all().first(delta_parts)) deltas += part.length_bound();
+  }
+
+  // A delta part of `changed` bytes, with what the image lacks, is appended to the image.
+  bool AppendPays(uint64_t changed) const { return delta_parts < kMaxDeltaParts && IsSmall(changed, deltas + changed); }
+  // A delta part of `all` bytes, with what the base part lacks, replaces the delta parts. `changed`: as above.
+  // REQUIRES: there are delta parts.
+  bool MergePays(uint64_t changed, uint64_t all) const {
+    if (!IsSmall(all, all)) return false;
+    return AppendPays(changed) ? all <= changed : all * all <= 2 * kMaxDeltaParts * changed * base;
+  }
+
+  size_t delta_parts;
+  uint64_t base = 0;    // of the base part
+  uint64_t deltas = 0;  // of the delta parts
+  uint64_t whole;       // of the whole page, if it were written now
+
+ private:
+  // `written`: bytes of the new part; `together`: of all delta parts with it. A page that has shrunk to half is written
+  // as a whole, so that the disk gets its bytes back.
+  bool IsSmall(uint64_t written, uint64_t together) const {
+    return base <= 2 * whole && written <= whole / 2 && together <= std::max(base / 2, kMinDeltaBytes);
+  }
+};
+
+}  // namespace deut::dc
+
+#endif  // DC_BWTREE_DELTA_CHOICE_H_

@@ -1,0 +1,61 @@
+#include "dc/bwtree/delta_choice.h"
+
+#include <cstdint>
+
+#include "gtest/gtest.h"
+
+namespace deut::dc {
+namespace {
+
+constexpr uint64_t kWhole = 30 * 1024;
+
+// An image with a base part of kWhole bytes and delta parts of `bytes` bytes each.
+ImageParts ImageOf(size_t deltas, uint64_t bytes) {
+  ImageParts image;
+  for (size_t i = 0; i < deltas; ++i) image.Append(PageAddress::Make(/*segment=*/2, (i + 32) * 65536, bytes));
+  image.Append(PageAddress::Make(/*segment=*/1, 4096, kWhole));
+  return image;
+}
+
+TEST(DeltaChoiceTest, AFewSmallPartsAreAppended) {
+  for (size_t deltas = 0; deltas < kMaxDeltaParts; ++deltas) {
+    EXPECT_TRUE(DeltaChoice(ImageOf(deltas, 256), kWhole).AppendPays(256)) << deltas;
+  }
+  EXPECT_FALSE(DeltaChoice(ImageOf(kMaxDeltaParts, 256), kWhole).AppendPays(256));
+}
+
+TEST(DeltaChoiceTest, DeltaPartsStayBelowHalfOfTheBasePart) {
+  EXPECT_TRUE(DeltaChoice(ImageOf(2, 5 * 1024), kWhole).AppendPays(4 * 1024));
+  EXPECT_FALSE(DeltaChoice(ImageOf(2, 5 * 1024), kWhole).AppendPays(8 * 1024));
+  EXPECT_FALSE(DeltaChoice(ImageOf(3, 5 * 1024), kWhole).MergePays(8 * 1024, 20 * 1024));
+}
+
+TEST(DeltaChoiceTest, PartsAreMergedWhenThereAreMany) {
+  EXPECT_TRUE(DeltaChoice(ImageOf(3, 256), kWhole).MergePays(/*changed=*/256, /*all=*/1024));
+  EXPECT_FALSE(DeltaChoice(ImageOf(2, 256), kWhole).MergePays(/*changed=*/256, /*all=*/768)) << "there are few";
+}
+
+TEST(DeltaChoiceTest, PartsAreMergedWhenThatCostsNothing) {
+  EXPECT_TRUE(DeltaChoice(ImageOf(1, 256), kWhole).MergePays(/*changed=*/256, /*all=*/256));
+}
+
+TEST(DeltaChoiceTest, MergesEndWhenTheyHaveCostAsMuchAsTheWholePage) {
+  // All merges since the last base part: all * all / (2 * kMaxDeltaParts * changed) bytes.
+  EXPECT_TRUE(DeltaChoice(ImageOf(3, 6 * 1024), kWhole).MergePays(/*changed=*/256, /*all=*/6 * 1024));
+  EXPECT_FALSE(DeltaChoice(ImageOf(3, 8 * 1024), kWhole).MergePays(/*changed=*/256, /*all=*/8 * 1024));
+  EXPECT_TRUE(DeltaChoice(ImageOf(3, 8 * 1024), kWhole).MergePays(/*changed=*/1024, /*all=*/8 * 1024));
+}
+
+TEST(DeltaChoiceTest, APageThatHasShrunkIsWrittenAsAWhole) {
+  EXPECT_TRUE(DeltaChoice(ImageOf(0, 0), kWhole * 2 / 3).AppendPays(256));
+  EXPECT_FALSE(DeltaChoice(ImageOf(0, 0), kWhole / 3).AppendPays(256));
+}
+
+TEST(DeltaChoiceTest, ASmallPageHasDeltaPartsToo) {
+  const ImageParts image(PageAddress::Make(1, 4096, 384));
+  EXPECT_TRUE(DeltaChoice(image, 384).AppendPays(128));
+  EXPECT_FALSE(DeltaChoice(image, 384).AppendPays(256)) << "more than half of the page";
+}
+
+}  // namespace
+}  // namespace deut::dc
