@@ -85,7 +85,7 @@ BasePage::Sizes BasePage::SizesOf(uint8_t level, const Bounds& bounds, const Con
     sizes.entries += piece.run != nullptr ? piece.run->run_bytes(piece.begin, piece.end)
                                           : EntryHeaderBytes(level) + piece.entry.key_bytes + piece.entry.value_bytes;
   }
-  DEUT_CHECK(sizes.entries <= kOffsetMask);
+  DEUT_CHECK(sizes.entries <= kMaxEntriesBytes);
   const size_t groups = (count + kGroup - 1) / kGroup;
   sizes.up_to_bounds =
       sizeof(BasePage) + groups * sizeof(uint64_t) + bounds.low.size() + bounds.high.size() + sizes.prefix;
@@ -134,7 +134,7 @@ Owned<BasePage> BasePage::BuildStub(const Bounds& bounds) {
   Owned<BasePage> page = Build(/*level=*/0, bounds, Timestamp(), Content());
   page->stub_ = 1;
   page->SetStored(/*serial=*/0, StoredIn::kDeltaPart);
-  // What the delta parts remove is not known here, so they stay.
+  // It is not known here which keys the delta parts remove, so removals stay.
   page->SetRemovals(StoredIn::kDeltaPart);
   return page;
 }

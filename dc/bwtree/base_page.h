@@ -105,7 +105,9 @@ class BasePage : public Node {
   void SetRestructured(bool restructured) { restructured_ = restructured ? 1 : 0; }
   void SetRemovals(StoredIn in) { removals_ = static_cast<uint32_t>(in); }
 
-  // Builds a page. REQUIRES: strictly ascending keys in [low, high).
+  // The most bytes of all entries of a page.
+  static constexpr size_t kMaxEntriesBytes = (size_t{1} << 29) - 1;
+  // Builds a page. REQUIRES: strictly ascending keys in [low, high), and at most kMaxEntriesBytes.
   static Owned<BasePage> Build(uint8_t level, const Bounds& bounds, Timestamp flat, const Content& content);
 
   uint32_t count() const { return count_; }
@@ -170,6 +172,7 @@ class BasePage : public Node {
   static constexpr int kStoredInShift = 29;
   static constexpr uint32_t kStoredInMask = uint32_t{3} << kStoredInShift;
   static constexpr uint32_t kOffsetMask = (uint32_t{1} << kStoredInShift) - 1;
+  static_assert(kMaxEntriesBytes == kOffsetMask);
   static constexpr size_t kRecordHeaderBytes = 18;
   static constexpr size_t kChildHeaderBytes = sizeof(uint16_t) + sizeof(uint32_t);
   static constexpr size_t kGroup = 8;

@@ -264,7 +264,10 @@ class BwTree {
   size_t PageLimit(uint8_t level) const;
   // `page` has replaced a base of `before` bytes.
   void CountIfSmall(size_t before, const BasePage& page);
+  // Size of the page as far as a merge is concerned. It is an estimate if the page is not loaded.
   size_t SizeOf(PageId id, PageWord word) const;
+  // The leaf `page` leaves memory.
+  void NoteSizeOfEvicted(PageId id, const BasePage& page);
   // Estimate of the bytes of a page that is not loaded, by its image. Too small only if its parts are compressed to less
   // than an eighth.
   size_t ImageBytes(PageId id) const;

@@ -36,10 +36,11 @@ constexpr int kOperations = 100000;
 
 // Test points of the tree. The test finds the reclamation domain's points by running the workload.
 constexpr const char* kTreePoints[] = {
-    "bwtree.update.before_cas",     "bwtree.update.before_forced_cas", "bwtree.consolidate.before_cas",
-    "bwtree.split.before_cas",      "bwtree.split.before_post",        "bwtree.forced_split.before_post",
-    "bwtree.split_root.before_cas", "bwtree.post.before_cas",          "bwtree.descend.step_right",
-    "bwtree.descend.before_child",  "mapping_table.pop.before_cas",    "mapping_table.push.before_cas"};
+    "bwtree.update.before_cas",        "bwtree.update.before_forced_cas", "bwtree.consolidate.collected",
+    "bwtree.consolidate.before_cas",   "bwtree.split.before_cas",         "bwtree.split.before_post",
+    "bwtree.forced_split.before_post", "bwtree.split_root.before_cas",    "bwtree.post.before_cas",
+    "bwtree.descend.step_right",       "bwtree.descend.before_child",     "mapping_table.pop.before_cas",
+    "mapping_table.push.before_cas"};
 
 class Workload {
  public:

@@ -263,5 +263,41 @@ TEST_P(CompressedPages, LargePagesOnStorageAreNotTakenForSmallOnes) {
   EXPECT_EQ(report.merged, 0u);
 }
 
+// Their images alone would make them candidates for a merge.
+TEST_P(CompressedPages, LargePagesWithTinyImagesAreNotTakenForSmallOnes) {
+  BwTreeOptions options = Compressed(GetParam());
+  options.leaf_page_bytes = 64 << 10;
+  StoredTree t(options);
+  constexpr uint64_t kLarge = 100;
+  const auto store = [&] {
+    t.Flush();
+    while (t.Evict() != 0) {
+    }
+  };
+  const auto to_load = [&] {
+    BwTree::Walk walk;
+    BwTree::MergeReport report;
+    while (!walk.complete) t.tree().MergePages(/*level=*/0, &walk, &report);
+    return report.to_load.size();
+  };
+  for (uint64_t i = 0; i < kLarge; ++i) t.Put(i, std::string(4000, 'x'));
+  store();
+  const std::vector<PageId> leaves = t.Pages(0);
+  ASSERT_GT(leaves.size(), 4u);
+  for (const PageId leaf : leaves) {
+    uint64_t bytes = 0;
+    for (const PageAddress part : t.ImageOf(leaf).all()) bytes += part.length_bound();
+    ASSERT_LT(bytes, options.leaf_page_bytes / 32);
+  }
+  EXPECT_EQ(to_load(), 0u);
+  // Pages that have become small are found.
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t i = 0; i < kLarge; ++i) t.Put(i, "short");
+  }
+  store();
+  EXPECT_GT(to_load(), 0u);
+  t.ExpectRight();
+}
+
 }  // namespace
 }  // namespace deut::dc

@@ -83,6 +83,8 @@ Owned<BasePage> BuildConsolidated(const Node* head, Timestamp consolidation) {
   DEUT_CHECK(!IsStub(head));
   BasePage::Content content;
   const Dropped dropped = Collect(head, consolidation, &content);
+  // A flush that ends here has marked the chain's nodes, and what was collected claims less.
+  DEUT_POINT("bwtree.consolidate.collected");
   const Timestamp flat = RaisedFlat(head->base->flat(), dropped.newest, consolidation);
   Owned<BasePage> page = BasePage::Build(head->level, BoundsOf(head), flat, content);
   page->SetRestructured(IsRestructured(head));

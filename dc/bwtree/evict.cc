@@ -27,6 +27,7 @@ bool BwTree::Evict(const VisitedPage& page) {
   DEUT_POINT("bwtree.evict.before_cas");
   if (DEUT_CAS_FAILS("bwtree.evict.cas") || !pages_.Replace(page.id, page.word, PageWord::Storage(newest)))
     return false;
+  if (!IsStub(head)) NoteSizeOfEvicted(page.id, *head->base);
   // Most of its tombstones can be dropped soon: the merging thread will load the page then.
   if (IsMostlyTombstones(*head->base)) MarkSparse(page.id);
   Retire(head);

@@ -87,6 +87,8 @@ PageId MappingTable::Allocate(const Node* head) {
     }
     id = PageId(static_cast<uint32_t>(number));
   }
+  // A page that had the id before may have been transient, say. No guard that could mark it is left.
+  marks_[id.value].store(0, std::memory_order_relaxed);
   slots_[id.value].word.store(PageWord::Memory(head).bits(), std::memory_order_release);
   return id;
 }

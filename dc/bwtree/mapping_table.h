@@ -118,6 +118,15 @@ class MappingTable {
   void SetSparse(PageId id) { SetMark(id, kSparse); }
   bool sparse(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kSparse) != 0; }
   bool TestAndClearSparse(PageId id) { return TestAndClearMark(id, kSparse); }
+  // Notes whether a page that leaves memory is too large for a merge, which its image does not tell if it is compressed.
+  void NoteLarge(PageId id, bool large) {
+    if (large) {
+      SetMark(id, kLarge);
+    } else {
+      (void)TestAndClearMark(id, kLarge);
+    }
+  }
+  bool large(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kLarge) != 0; }
 
   // Sets the number of records that the leaf counts for in its tree's statistics; returns the number before.
   uint32_t ExchangeRecords(PageId id, uint32_t records) {
@@ -182,7 +191,7 @@ class MappingTable {
   void ReuseLimboIds(uint32_t list);
   void ReturnLimboIds(uint32_t list);  // back to limbo
 
-  // Returns a live id whose page is `head`; kNoPage at the limit.
+  // Returns a live id whose page is `head`, without marks; kNoPage at the limit.
   PageId Allocate(const Node* head);
   // Frees the id once no guard can see it. REQUIRES: nothing reachable names the id.
   void Free(PageId id, ReclamationDomain& domain);
@@ -214,6 +223,7 @@ class MappingTable {
   static constexpr uint8_t kUsed = 1;
   static constexpr uint8_t kSparse = 2;
   static constexpr uint8_t kTransient = 4;
+  static constexpr uint8_t kLarge = 8;
 
   MappingTable(void* memory, uint32_t capacity);
 

@@ -83,6 +83,28 @@ TEST(MappingTableTest, AFreedIdComesBackOnlyWhenNoGuardSeesIt) {
   EXPECT_NE(table->Allocate(&node), id);
 }
 
+TEST(MappingTableTest, AnIdThatComesBackHasNoMarksOfItsFormerPage) {
+  auto table = std::move(*MappingTable::Create(10));
+  ReclamationDomain domain;
+  const Node node;
+  PageId id;
+  {
+    const ReclamationDomain::Guard guard(domain);
+    id = table->Allocate(&node);
+    table->MarkLoaded(id, /*transient=*/true);
+    table->SetSparse(id);
+    table->NoteLarge(id, true);
+    table->Free(id, domain);
+  }
+  domain.Collect();
+  const ReclamationDomain::Guard guard(domain);
+  ASSERT_EQ(table->Allocate(&node), id);
+  EXPECT_FALSE(table->used(id));
+  EXPECT_FALSE(table->transient(id));
+  EXPECT_FALSE(table->sparse(id));
+  EXPECT_FALSE(table->large(id));
+}
+
 TEST(MappingTableTest, AFreedIdComesBackOnlyAfterACheckpoint) {
   auto table = std::move(*MappingTable::Create(10));
   table->KeepFreedIds();

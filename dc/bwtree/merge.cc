@@ -80,8 +80,8 @@ size_t BwTree::ImageBytes(PageId id) const {
   size_t bytes = 0;
   const ImageParts image = pages_.Image(id);
   for (const PageAddress part : image.all()) bytes += part.length_bound();
-  // Addresses do not tell the bytes that packed parts have unpacked. Too low an estimate would load pages in vain, at
-  // each search for small pages. Too high a one only leaves a small page alone until it is loaded.
+  // Addresses do not tell the bytes that packed parts have unpacked. Too low an estimate loads pages in vain, at most
+  // once each (NoteSizeOfEvicted). Too high a one only leaves a small page alone until it is loaded.
   return options_.compression == Compression::kNone ? bytes : bytes * kAssumedCompression;
 }
 
@@ -94,7 +94,15 @@ void BwTree::CountIfSmall(size_t before, const BasePage& page) {
 size_t BwTree::SizeOf(PageId id, PageWord word) const {
   const Node* const head = word.head();
   const size_t bytes = head == nullptr ? 0 : head->delta_bytes;
+  if ((head == nullptr || IsStub(head)) && pages_.large(id)) return bytes + PageLimit(/*level=*/0);
   return bytes + (head != nullptr && !IsStub(head) ? ContentBytes(*head->base) : ImageBytes(id));
+}
+
+// Without the mark, each search for small pages would load the pages of which much was saved by compression, and find
+// each time that they are large.
+void BwTree::NoteSizeOfEvicted(PageId id, const BasePage& page) {
+  if (options_.compression == Compression::kNone) return;
+  pages_.NoteLarge(id, ContentBytes(page) > PageLimit(/*level=*/0) / kSmallPageDivisor);
 }
 
 void BwTree::MergePages(uint8_t level, Walk* walk, MergeReport* report) {

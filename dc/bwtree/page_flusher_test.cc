@@ -114,16 +114,22 @@ TEST_F(FlushedLeaf, MuchChangedPagesAreWrittenAsAWholeAndTheOldPartsDie) {
   ExpectRestores(t_, t_.records());
 }
 
-TEST_F(FlushedLeaf, UpdatesThatWeighMoreThanHalfThePageAreWrittenWithIt) {
-  const size_t half = t_.ImageOf(leaf_).newest().length_bound() / 2;
-  t_.Put(20, std::string(half - 150, 'v'));
-  t_.Flush(leaf_);
-  EXPECT_EQ(t_.ImageOf(leaf_).count(), 2u);
-  t_.Put(20, std::string(half, 'v'));
-  t_.Flush(leaf_);
-  EXPECT_EQ(t_.ImageOf(leaf_).count(), 1u);
-  ExpectNothingIsLost(t_);
-  ExpectRestores(t_, t_.records());
+TEST(PageFlusher, UpdatesThatWeighMoreThanHalfThePageAreWrittenWithIt) {
+  BwTreeOptions options = SmallPages();
+  options.leaf_page_bytes = 8 << 10;
+  StoredTree t(options);
+  t.FillSettled(60);
+  const PageId leaf = t.LeafOf(20);
+  const size_t half = t.ImageOf(leaf).newest().length_bound() / 2;
+  ASSERT_GT(half, kMinDeltaBytes);
+  t.Put(20, std::string(half - 150, 'v'));
+  t.Flush(leaf);
+  EXPECT_EQ(t.ImageOf(leaf).count(), 2u);
+  t.Put(20, std::string(half, 'v'));
+  t.Flush(leaf);
+  EXPECT_EQ(t.ImageOf(leaf).count(), 1u);
+  ExpectNothingIsLost(t);
+  ExpectRestores(t, t.records());
 }
 
 TEST(PageFlusher, InnerPagesAreWrittenAsAWhole) {

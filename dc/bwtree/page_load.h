@@ -29,7 +29,7 @@
 
 namespace deut::dc {
 
-// What a page is loaded for.
+// The reason why a page is loaded.
 enum class PageStay : uint8_t {
   kLasting,    // the access says that the page may be used again
   kTransient,  // a long scan will read it once, or may do so: it is the first to leave memory

@@ -198,7 +198,7 @@ Status StoredTree::Load(uint64_t number) {
   return Load(Target(key, Side::kAt));
 }
 
-Status StoredTree::Restore(const Images& images, Records* found) {
+Status StoredTree::Restore(const Images& images, Records* found, const std::function<void(BwTree&)>& then) {
   ReclamationDomain domain;
   const auto pages = std::move(*MappingTable::Create(1 << 16));
   for (const auto& [id, parts] : images) pages->Restore(id, parts);
@@ -219,6 +219,7 @@ Status StoredTree::Restore(const Images& images, Records* found) {
     level = std::move(below);
   }
   pages->RestoreFree(pages_->last_id());
+  if (then) then(*tree);
   return Scan(*tree, found);
 }
 

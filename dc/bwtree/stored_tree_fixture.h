@@ -81,8 +81,9 @@ class StoredTree final : public TreeSource, public TableList {
   // Drops the tree and frees its pages.
   void Drop() { tree_.reset(); }
 
-  // Recovers a tree from these images, or from the current ones. *found: the records of the tree below the root.
-  Status Restore(const Images& images, Records* found);
+  // Recovers a tree from these images, or from the current ones. *found: the records of the tree below the root, after
+  // `then` was called for it.
+  Status Restore(const Images& images, Records* found, const std::function<void(BwTree&)>& then = {});
   Status Restore(Records* found) { return Restore(AllImages(), found); }
 
   // --- Storage.

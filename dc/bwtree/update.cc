@@ -4,7 +4,9 @@
 
 #include "common/base/check.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/base_page.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/leaf_view.h"
 #include "dc/bwtree/page_state.h"
 #include "dc/page_store/part_format.h"
@@ -17,6 +19,10 @@ namespace {
 // becomes readable again, all of it may have to be written as one part.
 constexpr size_t kMaxUnsplitBytes = 16 << 20;
 static_assert(3 * kMaxUnsplitBytes < kMaxPayloadBytes);
+// A page that is loaded from any parts of an image fits into a base page, with its deltas in memory. The last of
+// these is put on the page while the others are below their limit.
+static_assert(ImageParts::kMax * kMaxContentBytes + kMaxUnsplitBytes + kMaxKeyBytes + kMaxValueBytes <
+              BasePage::kMaxEntriesBytes);
 
 // Deltas of a page lie together, and the heap sees few allocations. A new allocation reserves room for about as many
 // deltas as the chain has now, and for at most the number that will come before the next consolidation. So pages that
