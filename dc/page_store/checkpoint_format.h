@@ -3,9 +3,9 @@
 // Thread-safety: pure functions. Errors: CORRUPTION naming file and offset; VERSION_MISMATCH for a format that this
 // program does not know.
 // This program writes version 5 if a table has options, and version 4 if none has. So an earlier program reads the
-// checkpoints of a store without them, and refuses the others by name. It also reads version 3, which has no ancestors (checkpoint_lineage.h); version 2,
-// whose addresses besides have the earlier layout (page_address.h); and version 1, which besides has one `table` record
-// for each dropped table, and no `dropped` records.
+// checkpoints of a store without them, and refuses the others by name. It also reads version 3, which has no ancestors
+// (checkpoint_lineage.h); version 2, whose addresses besides have the earlier layout (page_address.h); and version 1,
+// which besides has one `table` record for each dropped table, and no `dropped` records.
 #ifndef DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 #define DC_PAGE_STORE_CHECKPOINT_FORMAT_H_
 

@@ -87,7 +87,7 @@ TEST(SegmentFormat, SealedNonsenseIsRefused) {
     char value;
     ErrorCode code;
   };
-  for (const Case each : {Case{8, 3, ErrorCode::kVersionMismatch},
+  for (const Case each : {Case{8, 4, ErrorCode::kVersionMismatch},
                           {8, 0, ErrorCode::kVersionMismatch},
                           {10, 0, ErrorCode::kCorruption},
                           {10, 3, ErrorCode::kCorruption},

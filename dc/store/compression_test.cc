@@ -15,6 +15,7 @@
 #include "dc/record_ops/log_maker.h"
 #include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
+#include "protocol/record_batch.h"
 #include "protocol/table_options.h"
 
 namespace deut::dc {
@@ -148,6 +149,34 @@ TEST(StoreCompressionDefault, AnotherDefaultDoesNotHoldForTablesThatAreThere) {
       ASSERT_TRUE((*store)->Checkpoint([&] { return second.to; }).ok());
       EXPECT_GT(CounterOf(**store, "compressed_bytes_before"), 0u);
     }
+  }
+}
+
+// No checkpoint names the table or its parts yet, so nothing contradicts the other default.
+TEST(StoreCompressionDefault, ACreationWithoutAChoiceThatIsReplayedTakesTheDefaultOfThatStart) {
+  const std::unique_ptr<Storage> storage = NewMemoryStorage(RealRuntime());
+  RecordStoreOptions options = SmallPages(/*memory_bytes=*/300 << 10);  // so pages are written without a checkpoint
+  LogMaker log;
+  log.Add(LogEntryKind::kCreateTable, kOther, "without a choice", {});
+  for (uint64_t i = 0; i < kKeys; ++i) log.Add(LogEntryKind::kPut, kOther, KeyOf(i), ValueOf(i, "one"));
+  const LogBatch batch = log.Take();
+  for (uint64_t life = 1; life <= 3; ++life) {
+    options.tree.compression = life == 2 ? Compression::kZstd : Compression::kNone;
+    auto store = OpenLife(*storage, life, options);
+    ASSERT_TRUE(store.ok()) << store.status().ToString();
+    (*store)->operations().BeginStream();
+    if (life == 3) {
+      EXPECT_EQ((*store)->recovered(), batch.to);  // the table keeps the default of the second life
+      RecordBatch found;
+      ASSERT_TRUE((*store)->operations().Read(kOther, KeyOf(7), &found).ok());
+      EXPECT_EQ(found.size(), 1u);
+      continue;
+    }
+    EXPECT_EQ((*store)->recovered(), Position());
+    ASSERT_TRUE((*store)->operations().ApplyBatch(batch, Position()).ok());
+    if (life == 1) continue;  // the process ends before its first checkpoint
+    ASSERT_TRUE((*store)->Checkpoint([&] { return batch.to; }).ok());
+    EXPECT_GT(CounterOf(**store, "compressed_bytes_before"), 0u);
   }
 }
 

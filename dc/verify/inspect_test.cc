@@ -101,10 +101,10 @@ TEST_F(InspectTest, CompressedTablesAndPartsAreNamed) {
   store_.Checkpoint();
   store_.Stop();
   EXPECT_THAT(Run(Inspected::kCheckpoint), HasSubstr("root page 1, compressed with zstd\n"));
-  EXPECT_THAT(Run(Inspected::kSegment, 1), HasSubstr(" bytes, compressed with zstd from 678, live\n"));
+  EXPECT_THAT(Run(Inspected::kSegment, 1), HasSubstr(" bytes, compressed with zstd from 655, live\n"));
   const std::string page = Run(Inspected::kPage, 1);
   EXPECT_THAT(page, HasSubstr("base part in segment 1 offset 4096, "));
-  EXPECT_THAT(page, HasSubstr(" bytes, compressed with zstd from 678\n"));
+  EXPECT_THAT(page, HasSubstr(" bytes, compressed with zstd from 655\n"));
   EXPECT_THAT(page, HasSubstr("... (600 bytes)\n"));
 }
 

@@ -63,6 +63,7 @@ class Checking {
                                " bytes, the header says that there are at most ", header->capacity_bytes));
     }
     report_.header_intact = true;
+    may_have_packed_ = header->packed_parts;
     return Status::Ok();
   }
 
@@ -78,6 +79,7 @@ class Checking {
       if (part.ok() && !part->has_value()) return;
       if (part.ok()) {
         CheckKind(**part);
+        CheckPacked(**part);
         if (const auto content = UnpackPart(**part, &content_, segment_.path); !content.ok()) {
           (void)Damage(content.status());
         }
@@ -94,6 +96,14 @@ class Checking {
     if ((part.header.kind == PartKind::kBase) == (segment_.kind == SegmentKind::kBase)) return;
     (void)Damage(DEUT_ERROR(kCorruption, segment_.path, ": offset ", part.address.offset(), ": a part of page ",
                             part.header.page.value, " of the other kind than the segment's"));
+  }
+
+  // An earlier program would open such a segment, and then take the part for damage.
+  void CheckPacked(const PartView& part) {
+    if (!part.header.packed || may_have_packed_ || !report_.header_intact) return;
+    (void)Damage(DEUT_ERROR(kCorruption, segment_.path, ": offset ", part.address.offset(),
+                            ": a compressed part of page ", part.header.page.value,
+                            ", but the segment's header says that there is none"));
   }
 
   void ScanTail(File& file, uint64_t begin, uint64_t end) {
@@ -114,7 +124,8 @@ class Checking {
   const SegmentFile& segment_;
   const std::function<void(const Status&)>& on_damage_;
   SegmentReport report_;
-  AlignedBuffer content_;  // of a packed part
+  bool may_have_packed_ = false;  // as the segment's header says
+  AlignedBuffer content_;         // of a packed part
 };
 
 }  // namespace

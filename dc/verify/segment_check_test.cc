@@ -1,9 +1,14 @@
 #include "dc/verify/segment_check.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/io/storage.h"
+#include "dc/page_store/page_address.h"
+#include "dc/page_store/part_format.h"
+#include "dc/page_store/segment_format.h"
 #include "dc/verify/store_on_disk.h"
 #include "gtest/gtest.h"
 
@@ -74,6 +79,36 @@ TEST_F(SegmentCheckTest, AHeaderThatIsNotRightMakesNothingUsable) {
   EXPECT_FALSE(report.header_intact);
   EXPECT_EQ(report.usable_bytes(), 0u);
   EXPECT_GT(report.damages, 0u);
+}
+
+TEST_F(SegmentCheckTest, APackedPartInASegmentWhoseHeaderSaysThereIsNoneIsDamage) {
+  // 500 times 'a', compressed with LZ4, in place of the first part.
+  const std::string payload("\x02\x00\x00\x00\xF4\x01\x00\x00\x1F\x61\x01\x00\xFF\xDC\x50\x61\x61\x61\x61\x61", 20);
+  StoreOnDisk::Part packed = first_;
+  packed.header.packed = true;
+  packed.payload = payload;
+  packed.address = PageAddress::Make(first_.address.segment(), first_.address.offset(), PartBytes(payload.size()));
+  // The rest of the former part becomes zeros, up to a whole block.
+  std::string rest(kIoAlignment, '\0');
+  store_.Write(first_.path, first_.address.offset(), rest);
+  store_.Put(packed);
+  const uint64_t named = kSegmentHeaderBytes + kIoAlignment;
+  const auto says_none = [&] {
+    return std::ranges::any_of(damages_, [](const std::string& text) {
+      return text.find("the segment's header says that there is none") != std::string::npos;
+    });
+  };
+  (void)Check(named);
+  EXPECT_TRUE(says_none());
+  std::string header(kSegmentHeaderBytes, '\0');
+  EncodeSegmentHeader({.kind = segment_.kind,
+                       .number = segment_.number,
+                       .dc = StoreOnDisk::kDc,
+                       .capacity_bytes = 4 << 20,
+                       .packed_parts = true},
+                      header.data());
+  store_.Write(first_.path, 0, header);
+  EXPECT_EQ(Check(named).damages, 0u);
 }
 
 }  // namespace

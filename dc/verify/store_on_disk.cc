@@ -134,6 +134,8 @@ void StoreOnDisk::Fill(int records) {
   for (int i = 0; i < records; i += 50) Put(kAccounts, KeyOf(i), "changed again");
   Checkpoint();
   for (int i = 1; i < records; i += 40) Put(kAccounts, KeyOf(i), "and once more, longer than before");
+  // Pages all of whose records have changed are written as a whole, so the checkpoint before names other base parts.
+  for (int i = 0; i < records / 2; i += 10) Put(kOrders, KeyOf(i), "an order that was changed");
   Checkpoint();
   Stop();
 }

@@ -317,13 +317,17 @@ TEST(VerifyTest, DamageThatBothCheckpointsNameIsReportedOnce) {
     const auto contents = ReadContents(store.storage(), StoreOnDisk::PathOf("pages"), CheckpointNumber(number),
                                        StoreOnDisk::kDc, WithImages::kYes);
     ASSERT_TRUE(contents.ok());
-    for (size_t i = 0; i < contents->images.size(); ++i) names[contents->images.parts(i).back()] |= number == 3 ? 1 : 2;
+    for (size_t i = 0; i < contents->images.size(); ++i) {
+      for (const PageAddress part : contents->images.parts(i)) names[part] |= number == 3 ? 1 : 2;
+    }
   }
   for (const auto& [which, newest, older] : {std::tuple(1, 0, 1), {2, 1, 0}, {3, 1, 0}}) {
     const auto found = std::ranges::find_if(names, [&](const auto& each) { return each.second == which; });
     ASSERT_NE(found, names.end()) << which;
-    const std::string path =
-        StoreOnDisk::PathOf(Concat("pages/", SegmentName(SegmentKind::kBase, found->first.segment())));
+    const std::vector<StoreOnDisk::Part> parts = store.Parts();
+    const auto part = std::ranges::find(parts, found->first, &StoreOnDisk::Part::address);
+    ASSERT_NE(part, parts.end());
+    const std::string path = part->path;
     store.Flip(path, found->first.offset() + 50, 1);
     const VerifyReport report = Verified(store);
     EXPECT_EQ(std::ranges::count(report.findings, Damaged::kPage, &Finding::what), newest) << ReportText(report);
