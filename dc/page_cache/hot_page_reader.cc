@@ -12,14 +12,17 @@
 namespace deut::dc {
 
 Result<std::unique_ptr<HotPageReader>> HotPageReader::Create(const BwTreeEnvironment& trees, SegmentStore& store,
-                                                             TreeSource& source, const std::atomic<bool>& stop) {
+                                                             TreeSource& source, const std::atomic<bool>& stop,
+                                                             std::function<uint64_t()> room) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<IoQueue> queue, store.NewQueue(kRunsInFlight));
-  return std::unique_ptr<HotPageReader>(new HotPageReader(trees, store, source, stop, std::move(queue)));
+  return std::unique_ptr<HotPageReader>(
+      new HotPageReader(trees, store, source, stop, std::move(room), std::move(queue)));
 }
 
 HotPageReader::HotPageReader(const BwTreeEnvironment& trees, SegmentStore& store, TreeSource& source,
-                             const std::atomic<bool>& stop, std::unique_ptr<IoQueue> queue)
-    : trees_(trees), store_(store), source_(source), stop_(stop), queue_(std::move(queue)) {}
+                             const std::atomic<bool>& stop, std::function<uint64_t()> room,
+                             std::unique_ptr<IoQueue> queue)
+    : trees_(trees), store_(store), source_(source), stop_(stop), room_(std::move(room)), queue_(std::move(queue)) {}
 
 HotPageReader::Outcome HotPageReader::Fetch(std::span<const HotPage> window) {
   DEUT_DCHECK(!trees_.domain.guard_held());
@@ -31,6 +34,7 @@ HotPageReader::Outcome HotPageReader::Fetch(std::span<const HotPage> window) {
   for (PageLoad& load : loads_) {
     if (stops()) break;
     if (Install(&load)) ++outcome_.pages;
+    if (outcome_.no_room) break;
   }
   loads_.clear();
   reads_.clear();
@@ -105,6 +109,10 @@ bool HotPageReader::Install(PageLoad* load) {
   const Status built = load->BuildImage([&](size_t i) { return PartOf(load->parts[i], load->id); });
   // An id of an older list may be that of an inner page by now.
   if (!built.ok() || !load->page->is_leaf()) return false;
+  if (room_() < load->page->block_bytes()) {
+    outcome_.no_room = true;
+    return false;
+  }
   const std::string low(load->page->low());
   DEUT_POINT("page_cache.hot.before_install");
   const ReclamationDomain::Guard guard(trees_.domain);

@@ -6,7 +6,8 @@
 //             was written anew, so somebody has loaded it: it is left out
 //   read      all parts, by runs (hot_page_plan.h), several in flight
 //   install   builds the page and calls BwTree::FinishLoad, as a load does. The page itself tells its table and its low
-//             key, so the list needs neither
+//             key, so the list needs neither. The window ends at the first page for which there is no room: packed parts
+//             (page_store/part_compression.h) may be many times larger in memory than on the disk
 // Races. FinishLoad decides all of them (bwtree/page_load.h), and the reader of the window is always the loser:
 //   - A request or the redo has loaded the page meanwhile: its word is a loaded page, and the bytes are dropped.
 //   - Updates came without loading the page (a stub): the page is installed below them.
@@ -23,6 +24,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -47,11 +49,14 @@ class HotPageReader {
     uint64_t pages = 0;     // installed
     uint64_t bytes = 0;     // read
     bool shortage = false;  // of descriptors or kernel memory
+    bool no_room = false;   // there was no room for the next page
   };
 
-  // `stop`: once true, Fetch ends as soon as the runs in flight have ended. Returns the error of making the queue.
+  // `stop`: once true, Fetch ends as soon as the runs in flight have ended. `room`: returns the bytes that may be
+  // brought in; must not block. Returns the error of making the queue.
   static Result<std::unique_ptr<HotPageReader>> Create(const BwTreeEnvironment& trees, SegmentStore& store,
-                                                       TreeSource& source, const std::atomic<bool>& stop);
+                                                       TreeSource& source, const std::atomic<bool>& stop,
+                                                       std::function<uint64_t()> room);
 
   // Blocks on the disk. REQUIRES: no guard is held.
   Outcome Fetch(std::span<const HotPage> window);
@@ -64,7 +69,7 @@ class HotPageReader {
   };
 
   HotPageReader(const BwTreeEnvironment& trees, SegmentStore& store, TreeSource& source, const std::atomic<bool>& stop,
-                std::unique_ptr<IoQueue> queue);
+                std::function<uint64_t()> room, std::unique_ptr<IoQueue> queue);
 
   bool stops() const { return stop_.load(std::memory_order_relaxed); }
   void FindImages(std::span<const HotPage> window);
@@ -79,6 +84,7 @@ class HotPageReader {
   SegmentStore& store_;
   TreeSource& source_;
   const std::atomic<bool>& stop_;
+  const std::function<uint64_t()> room_;
   // The next four belong to the present window. No buffer is kept for the next one: if each kept the longest run that
   // it has ever read, all together would grow far beyond a window.
   Outcome outcome_;

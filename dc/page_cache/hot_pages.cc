@@ -124,8 +124,11 @@ void HotPages::GiveUp(std::string_view why) {
   stop_.store(true, std::memory_order_relaxed);
 }
 
+uint64_t HotPages::Room() const { return DEUT_STEP("load.hot_room") ? environment_.room() : UINT64_MAX; }
+
 void HotPages::FetchWindows() {
-  const auto reader = HotPageReader::Create(environment_.trees, environment_.store, environment_.source, stop_);
+  const auto reader = HotPageReader::Create(environment_.trees, environment_.store, environment_.source, stop_,
+                                            [this] { return Room(); });
   if (!reader.ok()) {
     LogWarning("pages of before are not fetched by this thread: ", reader.status().message());
     return;
@@ -137,13 +140,14 @@ void HotPages::FetchWindows() {
     for (const HotPage& page : window) needed += 2 * uint64_t{page.bytes};
     // Both threads reserve before they look, so that one of them sees the other's window.
     const uint64_t reserved = reserved_bytes_.fetch_add(needed) + needed;
-    if (environment_.room() < reserved && DEUT_STEP("load.hot_room")) return GiveUp("memory is used up");
+    if (Room() < reserved) return GiveUp("memory is used up");
     const HotPageReader::Outcome outcome = (*reader)->Fetch(window);
     reserved_bytes_.fetch_sub(needed);
     figures_.fetched.fetch_add(outcome.pages, std::memory_order_relaxed);
     figures_.bytes.fetch_add(outcome.bytes, std::memory_order_relaxed);
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(environment_.runtime.Now() - begun_);
     figures_.milliseconds.store(static_cast<uint64_t>(took.count()), std::memory_order_relaxed);
+    if (outcome.no_room) return GiveUp("memory is used up");
     if (outcome.shortage) return GiveUp("descriptors or kernel memory are short");
   }
 }

@@ -10,8 +10,9 @@
 //   ended      the last window is done; or memory, descriptors or kernel memory were short; or the object ends; or
 //              there is no list
 // Memory. A window begins only if it fits below the high mark of the budget (load.hot_room). It counts with twice its
-//   bytes, because a page takes more in memory, and beside the window of the other thread. So the fetch evicts nothing.
-//   If a window does not fit, the fetch ends: from then on the memory belongs to the pages that requests bring in. If
+//   bytes, because a page takes more in memory, and beside the window of the other thread. Compressed pages may take
+//   still more, so each page must fit, too, when it is known how large it is. So the fetch evicts nothing.
+//   If a window or a page does not fit, the fetch ends: from then on the memory belongs to the pages that requests bring in. If
 //   the budget is smaller than the list from the start, the pages that had been used come first.
 // Recording while fetching. Record does nothing before the fetch has ended (load.hot_list_kept). Otherwise a crash soon
 //   after a start would leave a list of the few pages that had come back by then.
@@ -95,6 +96,7 @@ class HotPages {
   HotPagePlan Plan(const HotPageList& list);
   // Takes windows until none is left, or the fetch has to end.
   void FetchWindows();
+  uint64_t Room() const;
   std::span<const HotPage> TakeWindow();
   // Ends the fetch before all windows are taken. `why`: for the log.
   void GiveUp(std::string_view why);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/compression.h"
 #include "common/io/disk_fault.h"
 #include "common/io/read_file.h"
 #include "common/io/storage.h"
@@ -253,6 +254,35 @@ TEST_F(HotPagesTest, IfTheBudgetIsSmallerThanTheListUsedPagesComeFirst) {
   EXPECT_EQ(Fetched()->statistics().fetched, list.used.size());
   for (const PageId leaf : list.used) EXPECT_TRUE(InMemory(leaf));
   for (const PageId leaf : list.others) EXPECT_FALSE(InMemory(leaf));
+}
+
+// Such pages take several times the bytes of their windows.
+TEST_F(HotPagesTest, CompressedPagesAreFetchedOnlyWhileTheyFitIntoMemory) {
+  BwTreeOptions options = SmallPages();
+  options.leaf_page_bytes = 4 << 10;
+  options.compression = Compression::kZstd;
+  StoredTree t(options);
+  for (uint64_t i = 0; i < 200; ++i) t.Put(i, std::string(400, 'x'));
+  t.Flush();
+  HotPageList list;
+  list.used = t.Pages(0);
+  const uint64_t before = t.tree().statistics().bytes;
+  while (t.Evict() != 0) {
+  }
+  const uint64_t inner_bytes = t.tree().statistics().bytes;
+  const uint64_t limit = (before - inner_bytes) / 2;
+  uint64_t disk_bytes = 0;
+  for (const PageId leaf : list.used) disk_bytes += t.ImageOf(leaf).newest().length_bound();
+  ASSERT_LT(2 * disk_bytes, limit);  // the pages are one window, which seems to fit
+  ASSERT_TRUE(WriteHotPages(*storage_, kDirectory, list).ok());
+  const auto fetched_bytes = [&] { return t.tree().statistics().bytes - inner_bytes; };
+  const HotPages hot({RealRuntime(), *storage_, kDirectory, t.environment(), t.store(), t, t,
+                      [&] { return limit - std::min(limit, fetched_bytes()); }},
+                     /*threads=*/1);
+  while (!hot.ended()) RealRuntime().Yield();
+  EXPECT_EQ(hot.statistics().listed, list.used.size());
+  EXPECT_GT(hot.statistics().fetched, list.used.size() / 4);
+  EXPECT_LE(fetched_bytes(), limit);
 }
 
 TEST_F(HotPagesTest, TheListIsKeptUntilTheFetchHasEnded) {

@@ -261,5 +261,24 @@ TEST_F(TwoTablesTest, TheHandGoesOnInTheTableWhereItHasStopped) {
   EXPECT_LE(InMemory(others_), others_.size() - 10);
 }
 
+// A table with a few pages ends with the step that evicts one of them. Other tables would never be visited.
+TEST_F(TwoTablesTest, TheHandLeavesATableThatItHasPassed) {
+  limit_.store(uint64_t{1} << 40);
+  Start(*this, *this);
+  // The hand goes to the left, so it passes the page of the first record last.
+  const std::vector<PageId> last = {t_.LeafOf(0)};
+  for (const PageId leaf : others_) t_.pages().TestAndClearUsed(leaf);
+  Read(0);
+  t_.pages().TestAndClearUsed(last[0]);
+  SwapOut(1);
+  EXPECT_EQ(InMemory(last), 0u);
+  EXPECT_EQ(InMemory(others_), others_.size());
+  Read(0);
+  t_.pages().TestAndClearUsed(last[0]);
+  SwapOut(1);
+  EXPECT_EQ(InMemory(last), 1u);
+  EXPECT_LT(InMemory(others_), others_.size());
+}
+
 }  // namespace
 }  // namespace deut::dc
