@@ -221,7 +221,8 @@ TEST(CachedWriteTest, WrittenValuesAreKept) {
     EXPECT_EQ(writer.Commit(), "ok");
   }
   EXPECT_EQ(read("b"), "2");
-  f.PumpAndCollect();
+  // A version that was applied only after the cache is cleared below would become a copy then. One pump may leave it unapplied.
+  EXPECT_TRUE(f.Settle());
   EXPECT_EQ(read("a"), "-");
   EXPECT_EQ(read("b"), "2");
   EXPECT_EQ(f.dc->requests(), asked);
