@@ -330,7 +330,9 @@ void Finder::OrderByTime(uint32_t number) {
          ++gone) {
       latest_invoke = std::max(latest_invoke, transaction(ended[gone].transaction).invoke);
     }
-    for (size_t i = gone; i-- > 0 && transaction(ended[i].transaction).complete >= latest_invoke;) {
+    for (size_t i = gone; i > 0;) {
+      --i;
+      if (transaction(ended[i].transaction).complete < latest_invoke) break;
       if (ended[i].version == access.version || access.version == 0) continue;
       const Basis basis = ended[i].write && access.write ? Basis::kTime : Basis::kSeen;
       if (known.insert({ended[i].version, access.version, basis}).second) {

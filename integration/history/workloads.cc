@@ -381,7 +381,7 @@ class Deletes final : public TableWorkload {
   }
 
   Status Do(RecordedTransaction& t, uint64_t kind, const std::string& key, const ScanOptions& scan) const {
-    const auto refused_or = [](Status status) {
+    const auto refused_or = [](const Status& status) {
       return status == ErrorCode::kAlreadyExists || status == ErrorCode::kNotFound ? Status() : status;
     };
     switch (kind) {
@@ -481,7 +481,7 @@ class Starvation final : public TableWorkload {
     const std::string key = Name("key", random.Below(4));
     Runtime& runtime = client.client().runtime();
     RetryReport report;
-    const Status status = client.Run(
+    Status status = client.Run(
         Retry(),
         [&](RecordedTransaction& t) {
           runtime.SleepUntil(runtime.Now() + microseconds(random.Between(500, 2000)));

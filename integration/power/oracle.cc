@@ -135,9 +135,9 @@ std::string Oracle::JudgeTables(const Found& found) {
 }
 
 std::string Oracle::JudgeAttempts(const Found& found) {
-  static const std::map<std::string, std::string> kNothing;
+  static const std::map<std::string, std::string> nothing;
   const auto at = found.records.find(found.journal);
-  const std::map<std::string, std::string>& journal = at == found.records.end() ? kNothing : at->second;
+  const std::map<std::string, std::string>& journal = at == found.records.end() ? nothing : at->second;
   std::set<std::string> expected;
   for (Attempt& attempt : attempts_) {
     if (!Writes(attempt.record)) continue;

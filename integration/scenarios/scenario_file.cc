@@ -73,7 +73,7 @@ class Line {
     return CountRange{least, most};
   }
   Result<Duration> Time() {
-    const Result<Duration> time = ParseDuration(Peek());
+    Result<Duration> time = ParseDuration(Peek());
     if (!time.ok() || time->count() < 0 || *time > kLongest) return Expected("a duration up to 600s");
     NextWord();
     return time;
@@ -88,7 +88,7 @@ class Line {
     return DurationRange{*least, *most};
   }
   Result<uint64_t> Bytes() {
-    const Result<uint64_t> bytes = ParseBytes(Peek());
+    Result<uint64_t> bytes = ParseBytes(Peek());
     if (!bytes.ok() || *bytes == 0) return Expected("an amount of bytes");
     NextWord();
     return bytes;
@@ -257,8 +257,8 @@ Status ParseFaults(Line& line, Scenario* scenario) {
 
 template <typename Value>
 Status Set(Value* value, Result<Value> result) {
-  if (result.ok()) *value = *std::move(result);
-  return result.status();
+  DEUT_ASSIGN_OR_RETURN(*value, std::move(result));
+  return Status();
 }
 
 Status ParseSetting(Line& line, Scenario* scenario) {

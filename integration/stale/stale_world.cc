@@ -283,8 +283,8 @@ std::optional<std::string> StaleWorld::Refusal() {
     std::istringstream output(process->Output().substr(said_before_[component]));
     std::string sentence = "it has ended without a word";
     for (std::string line; std::getline(output, line);) {
-      static const std::regex kCode("CORRUPTION|VERSION_MISMATCH|WRONG_STATE|FENCED|UNAVAILABLE: .*lock");
-      if (std::regex_search(line, kCode)) sentence = line;
+      static const std::regex codes("CORRUPTION|VERSION_MISMATCH|WRONG_STATE|FENCED|UNAVAILABLE: .*lock");
+      if (std::regex_search(line, codes)) sentence = line;
     }
     return sentence;
   }
@@ -312,9 +312,8 @@ Verdict StaleWorld::Judge() {
     if (serving.ok()) break;
     if (const std::optional<std::string> refusal = Refusal()) {
       // The message must name a file, a data component, a TC or a position, and a reason.
-      static const std::regex kSentence(
-          "[0-9].*(refus|not|version|damage|missing|checksum|ends|belongs|lost|replaced)");
-      if (std::regex_search(*refusal, kSentence)) return {Verdict::Kind::kRefused, *refusal};
+      static const std::regex reason("[0-9].*(refus|not|version|damage|missing|checksum|ends|belongs|lost|replaced)");
+      if (std::regex_search(*refusal, reason)) return {Verdict::Kind::kRefused, *refusal};
       return {Verdict::Kind::kWrong, Concat("the refusal says nothing: ", *refusal)};
     }
     if (RealRuntime().Now() >= deadline)

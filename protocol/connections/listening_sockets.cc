@@ -47,7 +47,7 @@ struct FreeAddresses {
 }  // namespace
 
 ListeningSockets::ListeningSockets(ListeningSockets&& other) noexcept
-    : address_(other.address_),
+    : address_(std::move(other.address_)),
       sockets_(std::move(other.sockets_)),
       has_file_(std::exchange(other.has_file_, false)),
       device_(other.device_),

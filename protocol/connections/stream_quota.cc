@@ -41,7 +41,7 @@ std::string StreamQuota::PeerOf(const grpc::ServerContextBase& context) {
 
 Status StreamQuota::Enter(const grpc::ServerContextBase& context, Slot* slot) { return Enter(PeerOf(context), slot); }
 
-Status StreamQuota::Enter(std::string peer, Slot* slot) {
+Status StreamQuota::Enter(const std::string& peer, Slot* slot) {
   DEUT_CHECK(slot->quota_ == nullptr);
   MutexLock lock(mutex_);
   if (open_ >= options_.in_all) {

@@ -91,7 +91,7 @@ class StreamQuota {
 
   // Takes a slot for a stream. RESOURCE_EXHAUSTED names the limit, its figure and its flag, and the number of open streams.
   Status Enter(const grpc::ServerContextBase& context, Slot* slot);
-  Status Enter(std::string peer, Slot* slot);
+  Status Enter(const std::string& peer, Slot* slot);
 
   static std::string PeerOf(const grpc::ServerContextBase& context);
 

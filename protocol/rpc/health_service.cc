@@ -109,7 +109,7 @@ class HealthService::Watch final : public Call {
   }
 
   bool Done(int kind, bool ok) override __attribute__((no_thread_safety_analysis)) {
-    switch (kind) {
+    switch (static_cast<EventKind>(kind)) {
       case kTaken:
         if (!ok) return true;  // the server has ended, and no other event will come
         taken_now_ = true;

@@ -80,17 +80,19 @@ class RpcCallBase {
   class Event final : public RpcEvent {
    public:
     using Handler = void (RpcCallBase::*)(bool ok);
-    Event(RpcCallBase& call, Handler handler) : call_(call), handler_(handler) {}
+    Event(RpcCallBase& call, Handler handler, bool may_block = false)
+        : call_(call), handler_(handler), may_block_(may_block) {}
     void Done(bool ok) override {
       RpcCallBase& call = call_;
       (call.*handler_)(ok);
       call.Release();
     }
-    bool MayBlock() const override { return handler_ == &RpcCallBase::OnRead; }
+    bool MayBlock() const override { return may_block_; }
 
    private:
     RpcCallBase& call_;
     const Handler handler_;
+    const bool may_block_;
   };
 
   void Accepted(bool ok);
@@ -106,7 +108,7 @@ class RpcCallBase {
   std::atomic<int> references_{3};
   Event accepted_{*this, &RpcCallBase::Accepted};
   Event ended_{*this, &RpcCallBase::PeerDone};
-  Event read_{*this, &RpcCallBase::OnRead};
+  Event read_{*this, &RpcCallBase::OnRead, /*may_block=*/true};
   Event written_{*this, &RpcCallBase::Written};
   Event finished_{*this, &RpcCallBase::FinishSent};
   Mutex mutex_;

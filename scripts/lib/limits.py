@@ -26,7 +26,7 @@ NO_LIMIT_FLAGS = {
     'listen', 'data_dir', 'log_file', 'dc', 'spill_dir', 'tls_cert', 'tls_key', 'tls_ca', 'tls_rights', 'tls_admins', 'tls_clients', 'tls_readers',
     'tls_dc', 'tls_tc', 'tls_allow',
     # A choice between ways.
-    'io', 'insecure', 'huge_pages', 'dc_fetch_hot_pages', 'over_budget', 'cache_written', 'range_precision',
+    'io', 'insecure', 'huge_pages', 'dc_fetch_hot_pages', 'dc_compression', 'over_budget', 'cache_written', 'range_precision',
     # Sizes and paces of mechanisms: nothing is refused, ended or forgotten at them.
     'dc_streams', 'record_buckets_log2', 'records_per_range', 'fixed_ranges', 'log_segment', 'log_buffer', 'dc_leaf_page', 'dc_inner_page',
     'dc_segment', 'dc_max_segment', 'dc_apply_threads', 'dc_reads_in_flight', 'dc_merge_interval', 'dc_clean_interval', 'dc_checkpoint_interval',

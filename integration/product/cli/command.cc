@@ -131,7 +131,7 @@ Status CompareAndSet(Client& client, const std::vector<std::string>& words, cons
   DEUT_ASSIGN_OR_RETURN(const TableId table, OpenTable(client, options));
   std::optional<std::string> found;
   Status compared;
-  const Status status = RunTransaction(client, Retrying(options), [&](Transaction& transaction) {
+  Status status = RunTransaction(client, Retrying(options), [&](Transaction& transaction) {
     compared = transaction.CompareAndSet(table, key, expected, value, &found);
     return compared == ErrorCode::kConditionFailed ? Status()
                                                    : compared;  // `found` counts only if the transaction commits
