@@ -137,7 +137,7 @@ class Contender:
             if engine == 'deut':
                 arguments = arguments + options.network.flags()
         command = [*within, *inside, os.path.join(engines, engine + '_engine'), f'--dir={self.folder}',
-                   f'--cache={options.cache}', f'--value_bytes={options.value_bytes}', f'--target={target}'] + arguments
+                   f'--cache={options.memory if engine == "deut" else options.cache}', f'--value_bytes={options.value_bytes}', f'--target={target}'] + arguments
         self.engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         return self.answer()
 
@@ -359,7 +359,7 @@ class Run:
             'machine': {'processors': os.cpu_count(), 'processor': processor(), 'system': platform.release(),
                         'load_average': os.getloadavg()},
             'options': {'records': self.options.records, 'value_bytes': self.options.value_bytes,
-                        'cache_bytes': self.options.cache, 'rounds': self.options.rounds,
+                        'cache_bytes': self.options.cache, 'memory_bytes': self.options.memory, 'rounds': self.options.rounds,
                         'seconds': self.options.seconds, 'pipeline': self.options.pipeline, 'over': self.options.over,
                         'uniform': self.options.uniform, 'memory_limit_bytes': self.options.memory_limit},
             'contenders': self.facts,
@@ -427,6 +427,7 @@ def options_of(arguments):
     parser.add_argument('--warehouses', type=int)
     parser.add_argument('--thousand_subscribers', type=int)
     parser.add_argument('--cache', type=int, help='bytes')
+    parser.add_argument('--memory', type=int, help='bytes')
     parser.add_argument('--memory_limit', type=memory_limit, help='bytes')
     parser.add_argument('--uniform', action='store_true')
     parser.add_argument('--rounds', type=int)
@@ -442,8 +443,12 @@ def options_of(arguments):
     options = parser.parse_args(arguments)
     options.records = options.records or (1_000_000 if options.quick else 10_000_000)
     if options.memory_limit is not None:
+        # The other stores need memory beside their cache, and the page cache for their files. This project's budget is for the whole
+        # process, and its files do not go through the page cache.
+        options.memory = options.memory or options.cache or options.memory_limit // 8 * 7
         options.cache = options.cache or options.memory_limit // 2
     options.cache = options.cache or (1 << 30 if options.quick else 4 << 30)
+    options.memory = options.memory or options.cache
     options.warehouses = options.warehouses or (1 if options.quick else 4)
     options.thousand_subscribers = options.thousand_subscribers or (20 if options.quick else 100)
     options.rounds = options.rounds or 3

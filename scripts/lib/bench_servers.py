@@ -64,9 +64,9 @@ def ours(options, engines, folder, log, within):
         dc, tc = (f'{network.host(name)}:{network.port()}' for name in ('dc', 'tc'))
     bin_folder = os.path.dirname(os.path.dirname(engines))
     dcd = start([*within, *network.inside('dc'), os.path.join(bin_folder, 'dc', 'dcd'), f'--listen={dc}', f'--data_dir={folder}/dc',
-                 f'--memory={options.cache - options.cache // 4}', *network.flags()], log)
+                 f'--memory={options.memory - options.memory // 4}', *network.flags()], log)
     tcd = start([*within, *network.inside('tc'), os.path.join(bin_folder, 'tc', 'tcd'), f'--listen={tc}', f'--dc={dc}', f'--data_dir={folder}/tc',
-                 f'--memory={options.cache // 4}', *network.flags()], log)
+                 f'--memory={options.memory // 4}', *network.flags()], log)
     return [dcd, tcd], tc
 
 

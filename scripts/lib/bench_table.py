@@ -206,6 +206,8 @@ def tables(result):
     comparable = not options['uniform'] and not result['memory']
     if options['uniform']:
         head += ' Uniform keys in A, B, C, F and T.'
+    if options.get('memory_bytes', options['cache_bytes']) != options['cache_bytes']:
+        head += f' {short(options["memory_bytes"])}B for the whole process of this project.'
     if result['memory']:
         head += f' At most {options["memory_limit_bytes"]:,} bytes of memory for each contender, page cache included.'
     return '\n'.join([

@@ -1,5 +1,6 @@
 """Tests of the driver of scripts/bench: its options, and a run that goes on without a contender."""
 
+import tempfile
 import unittest
 from unittest import mock
 
@@ -23,6 +24,21 @@ class OptionsTest(unittest.TestCase):
         self.assertEqual((options('--memory_limit=2000000000').memory_limit, options('--memory_limit=2000000000').cache), (2_000_000_000, 1_000_000_000))
         self.assertEqual(options('--memory_limit=2000000000', '--cache=5').cache, 5)
         self.assertEqual((options().memory_limit, options().cache), (None, 4 << 30))
+
+    def test_this_projects_process_gets_seven_eighths_of_the_limit_unless_it_is_given(self):
+        self.assertEqual(options('--memory_limit=2000000000').memory, 1_750_000_000)
+        self.assertEqual(options('--memory_limit=2000000000', '--cache=5').memory, 5)
+        self.assertEqual(options('--memory_limit=2000000000', '--cache=5', '--memory=6').memory, 6)
+        self.assertEqual((options().memory, options('--cache=5').memory), (4 << 30, 5))
+
+    def test_only_this_projects_engine_is_told_its_memory(self):
+        told = options('--memory_limit=2000000000', '--value_bytes=100')
+        told.groups, told.builds, told.engines = None, {}, '/engines'
+        with tempfile.TemporaryDirectory() as folder, mock.patch('subprocess.Popen') as started, mock.patch.object(bench.Contender, 'answer'):
+            for name in ('ours', 'lmdb'):
+                bench.Contender(name, told, folder).start(told)
+        caches = [word for call in started.call_args_list for word in call.args[0] if word.startswith('--cache=')]
+        self.assertEqual(caches, ['--cache=1750000000', '--cache=1000000000'])
 
     def test_a_limit_is_a_number_of_bytes(self):
         for wrong in ('', '0', '-1', '1GiB', '1e9', str((1 << 20) - 1)):
