@@ -152,8 +152,10 @@ class BwTree {
   std::vector<std::string> Partition(uint32_t n);
 
   // neighbours.cc: returns the low keys of the leaves that are not in memory, among the leaf that `target` names and
-  // its next `count` neighbours. It looks below one parent only (the result is advice).
-  std::vector<std::string> FindUnloadedLeaves(const Target& target, bool ascending, size_t count);
+  // its next `count` neighbours. It looks below one parent only (the result is advice). A scan in this direction ends at
+  // the key `end`, so it needs no leaf beyond it. An empty `end` is no limit.
+  std::vector<std::string> FindUnloadedLeaves(const Target& target, bool ascending, size_t count,
+                                              std::string_view end = {});
   // walk.cc: a walk visits the children of one inner page at a time, from right to left.
   using Walk = LevelWalk;
   // Visits the pages of `level` that have one common parent, and moves the walk. VisitedPage::parent is kNoPage for

@@ -1,6 +1,7 @@
 // Finds the leaves that a scan will reach and that are not in memory.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/check.h"
@@ -9,7 +10,8 @@
 
 namespace deut::dc {
 
-std::vector<std::string> BwTree::FindUnloadedLeaves(const Target& target, bool ascending, size_t count) {
+std::vector<std::string> BwTree::FindUnloadedLeaves(const Target& target, bool ascending, size_t count,
+                                                    std::string_view end) {
   std::vector<std::string> lows;
   const ReclamationDomain::Guard guard(domain_);
   if (pages_.Load(root_)->level == 0) return lows;
@@ -24,9 +26,15 @@ std::vector<std::string> BwTree::FindUnloadedLeaves(const Target& target, bool a
                         : target.side == Side::kAt ? terms.UpperBound(target.key)
                                                    : terms.LowerBound(target.key);
   DEUT_DCHECK(behind != 0);
-  const size_t first = ascending ? behind - 1 : behind - 1 - std::min(count, behind - 1);
-  const size_t end = ascending ? std::min<size_t>(behind + count, terms.count()) : behind;
-  for (size_t i = first; i < end; ++i) {
+  size_t first = ascending ? behind - 1 : behind - 1 - std::min(count, behind - 1);
+  size_t last = ascending ? std::min<size_t>(behind + count, terms.count()) - 1 : behind - 1;
+  if (!end.empty() && ascending) {
+    while (last > first && terms.key(last) >= end) --last;
+  } else if (!end.empty()) {
+    // A leaf ends where its right neighbour begins.
+    while (first < last && terms.key(first + 1) <= end) ++first;
+  }
+  for (size_t i = first; i <= last; ++i) {
     const Node* const head = pages_.Load(terms.child(i));
     if (head == nullptr || IsStub(head)) lows.emplace_back(terms.key(i));
   }

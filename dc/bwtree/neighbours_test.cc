@@ -85,6 +85,29 @@ TEST_F(NeighboursTest, OfThoseBesideItOnlyTheOnesThatAreNotThere) {
   EXPECT_EQ(FindUnloadedLeaves(lows_[10], Side::kAt, true, 3), From(11, 12));
 }
 
+TEST_F(NeighboursTest, NoneBeyondTheEndOfTheScan) {
+  t_.Evict();
+  const auto ascending = [this](const std::string& end) {
+    return t_.tree().FindUnloadedLeaves(Target(lows_[10], Side::kAt), true, 5, end);
+  };
+  EXPECT_EQ(ascending(lows_[12]), From(10, 11));
+  EXPECT_EQ(ascending(lows_[12] + "x"), From(10, 12));
+  EXPECT_EQ(ascending(lows_[20]), From(10, 15));
+  EXPECT_EQ(ascending(lows_[10]), From(10, 10)) << "the named leaf stays";
+  const auto descending = [this](const std::string& end) {
+    return t_.tree().FindUnloadedLeaves(Target(lows_[10], Side::kAt), false, 5, end);
+  };
+  EXPECT_EQ(descending(lows_[8]), From(8, 10));
+  EXPECT_EQ(descending(lows_[8] + "x"), From(8, 10));
+  EXPECT_EQ(descending(lows_[1]), From(5, 10));
+  EXPECT_EQ(descending({}), From(5, 10));
+  // The leaf at the end is in memory: the one beyond it is not named in its place.
+  for (uint64_t i = 0; i < kRecords; ++i) {
+    if (t_.LeafOf(i) == leaves_[8]) ASSERT_TRUE(t_.Load(i).ok());
+  }
+  EXPECT_EQ(descending(lows_[8]), From(9, 10));
+}
+
 TEST_F(NeighboursTest, ATreeOfOnePageHasNoNeighbours) {
   StoredTree small;
   small.Fill(0, 3);

@@ -204,15 +204,10 @@ void RecordOperations::ReadAhead(TableId table, Direction direction, const ScanC
     const ReclamationDomain::Guard guard(trees_.domain());
     const TableRegistry::Found found = trees_.registry().Find(table);
     if (found.table == nullptr) return;
-    lows = found.table->tree->FindUnloadedLeaves(WantedPage(direction, cursor), ascending, pages_ahead);
+    lows = found.table->tree->FindUnloadedLeaves(WantedPage(direction, cursor), ascending, pages_ahead,
+                                                 ascending ? cursor.high : cursor.low);
   }
-  // The scan does not reach the leaves beyond its end.
-  if (ascending && !cursor.high.empty()) {
-    std::erase_if(lows, [&](const std::string& low) { return low >= cursor.high; });
-  } else if (!ascending) {
-    while (lows.size() > 1 && lows[1] <= cursor.low) lows.erase(lows.begin());
-    std::ranges::reverse(lows);  // the leaf that the scan reaches first
-  }
+  if (!ascending) std::ranges::reverse(lows);  // the leaf that the scan reaches first
   loader_.ReadAhead(table, lows, Side::kAt);
 }
 
