@@ -286,7 +286,8 @@ TEST_P(CompressedPages, LargePagesWithTinyImagesAreNotTakenForSmallOnes) {
   ASSERT_GT(leaves.size(), 4u);
   for (const PageId leaf : leaves) {
     uint64_t bytes = 0;
-    for (const PageAddress part : t.ImageOf(leaf).all()) bytes += part.length_bound();
+    const ImageParts image = t.ImageOf(leaf);
+    for (const PageAddress part : image.all()) bytes += part.length_bound();
     ASSERT_LT(bytes, options.leaf_page_bytes / 32);
   }
   EXPECT_EQ(to_load(), 0u);
