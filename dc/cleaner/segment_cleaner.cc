@@ -96,6 +96,8 @@ Status SegmentCleaner::Clean() {
   while (const std::optional<SegmentUsage> victim = ChooseVictim(next_segment, &pass)) {
     DEUT_RETURN_IF_ERROR(CleanOne(*victim, &pass));
   }
+  // Where space is short, segments that the rewriter writes to are closed if they are half dead.
+  if (rewriter_ != nullptr) DEUT_RETURN_IF_ERROR(rewriter_->Write());
   if (pass.without_room.number == 0 || !IsShort(pass)) return Status::Ok();
   return DEUT_ERROR(kResourceExhausted, "segment ", pass.without_room.number, " with ", pass.without_room.live_bytes,
                     " live of ", pass.without_room.written_bytes, " bytes is worth cleaning, but copies may take only ",

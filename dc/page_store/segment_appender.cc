@@ -45,6 +45,7 @@ struct SegmentAppender::Core {
   // Replaces the buffer by one of `bytes` bytes with the same used content.
   void Resize(size_t bytes);
   Status Publish();
+  Status CloseIfHalfDead();
   void VoidBatch();
   void CloseAll();
   Status Failed(Status error);
@@ -212,6 +213,18 @@ Status SegmentAppender::Core::Publish() {
   return current.open.segment == nullptr ? Status::Ok() : files.BoundUnsynced(current.open);
 }
 
+// An open segment is neither cleaned nor removed. On a disk that is short of space, one that is half dead must not wait
+// for the appender's next parts: they may come only after a checkpoint for which its bytes are needed.
+// REQUIRES: nothing was appended since the last Write.
+Status SegmentAppender::Core::CloseIfHalfDead() {
+  if (current.open.segment == nullptr) return Status::Ok();
+  // Only this appender adds live bytes to the segment, and it has none under way.
+  const bool half_dead = current.open.segment->live_bytes.load() <= current.open.segment->written_bytes.load() / 2;
+  if (!half_dead || !files.reserve().IsShort()) return Status::Ok();
+  DEUT_CHECK(used == 0);
+  return files.CloseSegment(std::exchange(current, BatchSegment()).open);
+}
+
 // Segments end where the last written batch ended.
 void SegmentAppender::Core::VoidBatch() {
   used = 0;
@@ -304,7 +317,7 @@ Result<PageAddress> SegmentAppender::Append(const PartHeader& header, std::strin
 Status SegmentAppender::Write() {
   Core& core = *core_;
   if (core.files.is_fatal()) return core.files.fatal();
-  if (core.batch_parts == 0) return Status::Ok();
+  if (core.batch_parts == 0) return core.CloseIfHalfDead();
   if (core.current.open.segment != nullptr) {
     if (Status flushed = core.Flush(/*all=*/true); !flushed.ok()) return core.Failed(std::move(flushed));
     if (core.flushed == core.current.open.capacity_bytes || core.files.IsTooLong(core.current.open)) {

@@ -13,6 +13,7 @@
 // Before its first packed part (part_compression.h) an appender begins a new segment, whose header says that it may have
 // such parts; so do the headers of all later ones. Until then its segments are of the version that earlier programs
 // read.
+// A Write of nothing closes the current segment if half of it is dead and the disk is short of space.
 // The destructor closes the current segment; a batch not written is void.
 //
 // Thread-safety: one thread at a time. Ownership: its store outlives it. Memory: the buffer, room for a
