@@ -8,6 +8,8 @@
 // A merge writes again what earlier ones have written. With `changed` new bytes in each flush, a merged part of `all`
 // bytes is the last of about all / (kMaxDeltaParts * changed) ones, of all / 2 bytes on average. When their sum reaches
 // the bytes of the base part, a new base part costs no more, and the sum begins anew.
+// Where the disk is short of space, delta parts take at most an eighth of the base part. The records that they replace
+// take room in the base part until the page is written as a whole, and the cleaner cannot reclaim that.
 // All bytes are those on the disk: of whole units, with headers. How well the content can be compressed is not known
 // yet. So it counts as it is, and a compressed page is written as a whole somewhat earlier.
 // The parts of a page that is not in memory are not merged: what the base part lacks is not known. Its updates become
@@ -31,13 +33,19 @@ namespace deut::dc {
 constexpr size_t kMaxDeltaParts = 3;
 // Delta parts with at most these bytes together are not too large, however small the base part is.
 constexpr uint64_t kMinDeltaBytes = 4 * PageAddress::kUnitBytes;
+// Delta parts have at most this part of the base part's bytes: one half, or one eighth if the disk is short of space.
+constexpr uint64_t kBaseBytesPerDeltaByte = 2;
+constexpr uint64_t kBaseBytesPerDeltaByteIfShort = 8;
 
 // The bytes on the disk that decide. REQUIRES: the page has an image.
 struct DeltaChoice {
-  DeltaChoice(const ImageParts& image, uint64_t whole_bytes) : delta_parts(image.count() - 1), whole(whole_bytes) {
+  DeltaChoice(const ImageParts& image, uint64_t whole_bytes, bool short_of_space = false)
+      : delta_parts(image.count() - 1), whole(whole_bytes) {
     DEUT_DCHECK(!image.empty());
     base = image[delta_parts].length_bound();
     for (const PageAddress part : image.all().first(delta_parts)) deltas += part.length_bound();
+    max_deltas = short_of_space ? base / kBaseBytesPerDeltaByteIfShort
+                                : std::max(base / kBaseBytesPerDeltaByte, kMinDeltaBytes);
   }
 
   // A delta part of `changed` bytes, with what the image lacks, is appended to the image.
@@ -52,13 +60,14 @@ struct DeltaChoice {
   size_t delta_parts;
   uint64_t base = 0;    // of the base part
   uint64_t deltas = 0;  // of the delta parts
+  uint64_t max_deltas;  // that delta parts may have
   uint64_t whole;       // of the whole page, if it were written now
 
  private:
   // `written`: bytes of the new part; `together`: of all delta parts with it. A page that has shrunk to half is written
   // as a whole, so that the disk gets its bytes back.
   bool IsSmall(uint64_t written, uint64_t together) const {
-    return base <= 2 * whole && written <= whole / 2 && together <= std::max(base / 2, kMinDeltaBytes);
+    return base <= 2 * whole && written <= whole / 2 && together <= max_deltas;
   }
 };
 

@@ -24,6 +24,19 @@ TEST(DeltaChoiceTest, AFewSmallPartsAreAppended) {
   EXPECT_FALSE(DeltaChoice(ImageOf(kMaxDeltaParts, 256), kWhole).AppendPays(256));
 }
 
+TEST(DeltaChoiceTest, DeltaPartsStayBelowAnEighthOfTheBasePartWhereSpaceIsShort) {
+  EXPECT_TRUE(DeltaChoice(ImageOf(1, 1024), kWhole).AppendPays(4 * 1024));
+  EXPECT_FALSE(DeltaChoice(ImageOf(1, 1024), kWhole, /*short_of_space=*/true).AppendPays(4 * 1024));
+  EXPECT_TRUE(DeltaChoice(ImageOf(1, 1024), kWhole, /*short_of_space=*/true).AppendPays(1024));
+  EXPECT_TRUE(DeltaChoice(ImageOf(3, 1024), kWhole).MergePays(1024, 4 * 1024));
+  EXPECT_FALSE(DeltaChoice(ImageOf(3, 1024), kWhole, /*short_of_space=*/true).MergePays(1024, 4 * 1024));
+  // A part of two units is too large beside a small base part, too.
+  ImageParts small;
+  small.Append(PageAddress::Make(/*segment=*/1, 4096, 1024));
+  EXPECT_TRUE(DeltaChoice(small, 1024).AppendPays(256));
+  EXPECT_FALSE(DeltaChoice(small, 1024, /*short_of_space=*/true).AppendPays(256));
+}
+
 TEST(DeltaChoiceTest, DeltaPartsStayBelowHalfOfTheBasePart) {
   EXPECT_TRUE(DeltaChoice(ImageOf(2, 5 * 1024), kWhole).AppendPays(4 * 1024));
   EXPECT_FALSE(DeltaChoice(ImageOf(2, 5 * 1024), kWhole).AppendPays(8 * 1024));

@@ -49,7 +49,8 @@ PageFlusher::PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<S
       trees_(trees),
       flushed_(environment.flushed),
       base_(std::move(base)),
-      delta_(std::move(delta)) {}
+      delta_(std::move(delta)),
+      short_of_space_(store.IsShortOfSpace()) {}
 
 PageFlusher::~PageFlusher() {
   for (const Pending& pending : pending_) pages_.ReleaseImage(pending.header.page);
@@ -168,7 +169,7 @@ PageFlusher::Delta PageFlusher::EncodeDelta(const Node* mark, Pending* pending) 
   pending->kept = old.count();
   const size_t changed_end = payloads_.size();
   if (IsStub(mark)) return old.count() < ImageParts::kMax ? Delta::kEncoded : Delta::kNone;
-  const DeltaChoice choice(old, PartBytesInUnits(BaseImageBytes(*mark->base)));
+  const DeltaChoice choice(old, PartBytesInUnits(BaseImageBytes(*mark->base)), short_of_space_);
   const uint64_t changed = PartBytesInUnits(changed_end - pending->begin);
   // A tombstone that only the delta parts have is not in memory any more. They cannot be replaced from there.
   if (old.count() > 1 && (removals == StoredIn::kBasePart || DEUT_OMITTED("flush.removals_kept"))) {
@@ -238,6 +239,7 @@ Status PageFlusher::Write() {
   DEUT_CHECK(payloads_.size() == (pending_.empty() ? 0 : pending_.back().begin + pending_.back().bytes));
   const SegmentAppender* failed = nullptr;
   Status status = WriteParts(&failed);
+  short_of_space_ = store_.IsShortOfSpace();
   if (!status.ok()) {
     GiveUp(failed);
     return status;

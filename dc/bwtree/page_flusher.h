@@ -161,6 +161,8 @@ class PageFlusher {
   std::vector<Pending> pending_;                  // in the order in which images may be registered
   absl::flat_hash_map<PageId, uint64_t> adding_;  // serials of the marks of the pages in pending_
   std::string payloads_;                          // payloads of pending_, concatenated
+  // At the last Write: the disk is not asked under a guard, nor for each page.
+  bool short_of_space_;
   PageFlusherStatistics statistics_;
 };
 
