@@ -190,8 +190,7 @@ class InnerPages {
     std::vector<std::pair<size_t, PageId>> samples;
     for (size_t i = 0; i < trees_.size(); ++i) {
       const std::vector<PageId>& leaves = trees_[i].leaves;
-      const size_t count = std::min(leaves.size(), kSampledLeaves);
-      for (size_t k = 0; k < count; ++k) samples.emplace_back(i, leaves[k * leaves.size() / count]);
+      for (const size_t place : SampledLeaves(leaves.size())) samples.emplace_back(i, leaves[place]);
     }
     DEUT_RETURN_IF_ERROR(ForEachInParallel(runtime_, threads_, samples.size(), [&](size_t i) {
       Tree& of = trees_[samples[i].first];
@@ -258,6 +257,12 @@ Result<std::vector<CheckpointNumber>> FindFrom(Storage& storage, const std::stri
 }
 
 }  // namespace
+
+std::vector<size_t> SampledLeaves(size_t leaves) {
+  std::vector<size_t> places(std::min(leaves, kSampledLeaves));
+  for (size_t i = 0; i < places.size(); ++i) places[i] = i * leaves / places.size();
+  return places;
+}
 
 Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc,
                                     const RecoveryOptions& options) {

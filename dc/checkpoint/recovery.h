@@ -18,6 +18,7 @@
 #ifndef DC_CHECKPOINT_RECOVERY_H_
 #define DC_CHECKPOINT_RECOVERY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -66,6 +67,10 @@ struct RecoveredPages {
 // Reads the checkpoint. The result is empty if the directory has none.
 Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc,
                                     const RecoveryOptions& options);
+
+// The leaves of a tree that a recovery reads to estimate the number of the tree's records: their places among `leaves`
+// leaves in the order of their keys, ascending.
+std::vector<size_t> SampledLeaves(size_t leaves);
 
 // Builds the tables' trees and loads their inner pages. `recovered` is the result of RecoverPages. Its mapping table
 // and its store are those of `environment`, and no other thread uses them yet.

@@ -1,6 +1,7 @@
 #include "dc/checkpoint/recovery.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -468,6 +469,19 @@ TEST_F(RecoveryTest, DroppedTablesStayDropped) {
   const auto again = world_.incarnation().tables.Create(kTable, "again");
   ASSERT_TRUE(again.ok());
   EXPECT_FALSE(*again);
+}
+
+TEST(SampledLeavesTest, AllOfASmallTreeAndSomeOfEachPartOfALargeOne) {
+  EXPECT_TRUE(SampledLeaves(0).empty());
+  EXPECT_EQ(SampledLeaves(3), (std::vector<size_t>{0, 1, 2}));
+  for (const size_t leaves : {size_t{33}, size_t{1000}, size_t{45'000'000}}) {
+    const std::vector<size_t> places = SampledLeaves(leaves);
+    ASSERT_EQ(places.size(), 32u);
+    for (size_t i = 0; i < places.size(); ++i) {
+      EXPECT_GE(places[i], i * leaves / 32);
+      EXPECT_LT(places[i], (i + 1) * leaves / 32);
+    }
+  }
 }
 
 }  // namespace
