@@ -3,12 +3,14 @@
 #ifndef DC_BENCH_BENCH_PARTS_H_
 #define DC_BENCH_BENCH_PARTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "common/runtime/time.h"
 #include "dc/bench/bench_report.h"
+#include "dc/page_store/segment_store.h"
 
 namespace deut::dc::bench {
 
@@ -19,7 +21,11 @@ struct BenchOptions {
   std::string directory = {};               // directory for the files on disk; it is emptied
   double recovery_gib = 1;                  // the largest of the three sizes of data
   std::vector<uint64_t> redo_mib = {64, 256};
-  uint32_t memory_share = 8;  // size of the data as a multiple of the memory budget
+  uint32_t memory_share = 8;                 // size of the data as a multiple of the memory budget
+  uint64_t store_bytes = uint64_t{4} << 30;  // bytes of the large store's segments
+  uint64_t store_segment_bytes = 64 << 20;   // length of one
+  // The large store keeps at most this number of segments open.
+  size_t open_files = SegmentStoreOptions().max_open_files;
 };
 
 // Measures insert, lookup, update, short and long scans, at 1 and 2 threads, with everything in memory.
@@ -31,6 +37,8 @@ void BenchBeyondMemory(const BenchOptions& options, BenchReport* report);
 void BenchRecovery(const BenchOptions& options, BenchReport* report);
 // Measures updates and lookups while checkpoints are taken, compared with the same without checkpoints.
 void BenchCheckpoint(const BenchOptions& options, BenchReport* report);
+// Measures a start, checkpoints and a choice of the cleaner in a store of sparse files (sparse_store.h).
+void BenchLargeStore(const BenchOptions& options, BenchReport* report);
 // Measures how equal the pieces of Partition are: the largest divided by the mean.
 void BenchPartition(const BenchOptions& options, BenchReport* report);
 
