@@ -18,72 +18,72 @@ class CatalogueTest : public ::testing::Test {
   static TableInfo Info(uint32_t id, std::string name, bool dropped = false) {
     return {.id = TableId{id}, .name = std::move(name), .dropped = dropped};
   }
-  ReclamationDomain domain;
-  Catalogue catalogue{RealRuntime(), domain};
+  ReclamationDomain domain_;
+  Catalogue catalogue_{RealRuntime(), domain_};
 };
 
 TEST_F(CatalogueTest, LoadsWhatTheDcHolds) {
-  ASSERT_TRUE(catalogue.LoadFromDc({Info(3, "c"), Info(1, "a"), Info(9, "a", true)}).ok());
-  EXPECT_EQ(catalogue.Find(TableId{3})->name(), "c");
-  EXPECT_EQ(catalogue.FindByName("a").value()->id(), TableId{1});
-  EXPECT_EQ(catalogue.Find(TableId{9}), nullptr) << "dropped";
-  EXPECT_EQ(catalogue.Find(TableId{2}), nullptr);
-  EXPECT_EQ(catalogue.Find(TableId{UINT32_MAX}), nullptr);
-  EXPECT_EQ(catalogue.tables().size(), 2u);
+  ASSERT_TRUE(catalogue_.LoadFromDc({Info(3, "c"), Info(1, "a"), Info(9, "a", true)}).ok());
+  EXPECT_EQ(catalogue_.Find(TableId{3})->name(), "c");
+  EXPECT_EQ(catalogue_.FindByName("a").value()->id(), TableId{1});
+  EXPECT_EQ(catalogue_.Find(TableId{9}), nullptr) << "dropped";
+  EXPECT_EQ(catalogue_.Find(TableId{2}), nullptr);
+  EXPECT_EQ(catalogue_.Find(TableId{UINT32_MAX}), nullptr);
+  EXPECT_EQ(catalogue_.tables().size(), 2u);
   // New ids are above all ids that were ever used, also those of dropped tables.
-  EXPECT_EQ(catalogue.ReserveId("new").value(), TableId{10});
+  EXPECT_EQ(catalogue_.ReserveId("new").value(), TableId{10});
 }
 
 TEST_F(CatalogueTest, RefusesAListThatCannotBe) {
-  EXPECT_EQ(catalogue.LoadFromDc({Info(0, "zero")}).code(), ErrorCode::kCorruption);
-  EXPECT_EQ(catalogue.LoadFromDc({Info(1, "x"), Info(2, "x")}).code(), ErrorCode::kCorruption);
-  EXPECT_EQ(catalogue.LoadFromDc({Info(5, "y"), Info(5, "z")}).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(catalogue_.LoadFromDc({Info(0, "zero")}).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(catalogue_.LoadFromDc({Info(1, "x"), Info(2, "x")}).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(catalogue_.LoadFromDc({Info(5, "y"), Info(5, "z")}).code(), ErrorCode::kCorruption);
 }
 
 TEST_F(CatalogueTest, NamesAreReservedUntilCancelled) {
-  const TableId first = catalogue.ReserveId("t").value();
-  EXPECT_EQ(catalogue.ReserveId("t").status().code(), ErrorCode::kAlreadyExists);
-  EXPECT_EQ(catalogue.FindByName("t").status().code(), ErrorCode::kNotFound) << "not there before its commit";
-  catalogue.CancelReservation("t");
-  const TableId second = catalogue.ReserveId("t").value();
+  const TableId first = catalogue_.ReserveId("t").value();
+  EXPECT_EQ(catalogue_.ReserveId("t").status().code(), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(catalogue_.FindByName("t").status().code(), ErrorCode::kNotFound) << "not there before its commit";
+  catalogue_.CancelReservation("t");
+  const TableId second = catalogue_.ReserveId("t").value();
   EXPECT_EQ(second, first) << "it was never logged: a gap would have to be remembered for ever";
-  catalogue.AddCreated(second, "t", Position{Lsn{77}, 1});
-  EXPECT_EQ(catalogue.FindByName("t").value()->created_at(), (Position{Lsn{77}, 1}));
-  EXPECT_EQ(catalogue.ReserveId("").status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(catalogue.ReserveId(std::string(256, 'n')).status().code(), ErrorCode::kInvalidArgument);
-  EXPECT_TRUE(catalogue.ReserveId(std::string(255, 'n')).ok());
+  catalogue_.AddCreated(second, "t", Position{Lsn{77}, 1});
+  EXPECT_EQ(catalogue_.FindByName("t").value()->created_at(), (Position{Lsn{77}, 1}));
+  EXPECT_EQ(catalogue_.ReserveId("").status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(catalogue_.ReserveId(std::string(256, 'n')).status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(catalogue_.ReserveId(std::string(255, 'n')).ok());
 }
 
 TEST_F(CatalogueTest, ClosedTablesAreNotFoundAndOneCloses) {
-  ASSERT_TRUE(catalogue.LoadFromDc({Info(1, "t")}).ok());
-  TableState* const table = catalogue.Find(TableId{1});
+  ASSERT_TRUE(catalogue_.LoadFromDc({Info(1, "t")}).ok());
+  TableState* const table = catalogue_.Find(TableId{1});
   EXPECT_TRUE(table->TryClose());
   EXPECT_FALSE(table->TryClose());
-  EXPECT_EQ(catalogue.Find(TableId{1}), nullptr);
-  EXPECT_EQ(catalogue.FindByName("t").status().code(), ErrorCode::kNotFound);
-  EXPECT_EQ(catalogue.ReserveId("t").status().code(), ErrorCode::kAlreadyExists) << "the drop may fail";
+  EXPECT_EQ(catalogue_.Find(TableId{1}), nullptr);
+  EXPECT_EQ(catalogue_.FindByName("t").status().code(), ErrorCode::kNotFound);
+  EXPECT_EQ(catalogue_.ReserveId("t").status().code(), ErrorCode::kAlreadyExists) << "the drop may fail";
   {
-    ReclamationDomain::Guard guard(domain);
-    table->Reopen(domain);
+    ReclamationDomain::Guard guard(domain_);
+    table->Reopen(domain_);
   }
-  EXPECT_EQ(catalogue.Find(TableId{1}), table);
+  EXPECT_EQ(catalogue_.Find(TableId{1}), table);
   EXPECT_TRUE(table->TryClose());
   const auto owned = std::shared_ptr<TableState>(std::shared_ptr<TableState>(), table);
-  catalogue.MarkDropped(owned, Position{});
-  const TableId fresh = catalogue.ReserveId("t").value();
-  catalogue.AddCreated(fresh, "t", Position{});
-  catalogue.MarkDropped(owned, Position{});  // repeated: the name belongs to another table by now
-  EXPECT_EQ(catalogue.FindByName("t").value()->id(), fresh);
+  catalogue_.MarkDropped(owned, Position{});
+  const TableId fresh = catalogue_.ReserveId("t").value();
+  catalogue_.AddCreated(fresh, "t", Position{});
+  catalogue_.MarkDropped(owned, Position{});  // repeated: the name belongs to another table by now
+  EXPECT_EQ(catalogue_.FindByName("t").value()->id(), fresh);
 }
 
 TEST_F(CatalogueTest, IdsRunOut) {
-  ASSERT_TRUE(catalogue.LoadFromDc({Info(UINT32_MAX - 1, "last but one")}).ok());
-  EXPECT_EQ(catalogue.ReserveId("t").value(), TableId{UINT32_MAX});
-  EXPECT_EQ(catalogue.ReserveId("u").status().code(), ErrorCode::kWrongState) << "no retry helps";
+  ASSERT_TRUE(catalogue_.LoadFromDc({Info(UINT32_MAX - 1, "last but one")}).ok());
+  EXPECT_EQ(catalogue_.ReserveId("t").value(), TableId{UINT32_MAX});
+  EXPECT_EQ(catalogue_.ReserveId("u").status().code(), ErrorCode::kWrongState) << "no retry helps";
 }
 
 TEST_F(CatalogueTest, TablesAreLimited) {
-  Catalogue few(RealRuntime(), domain, 2);
+  Catalogue few(RealRuntime(), domain_, 2);
   ASSERT_TRUE(few.LoadFromDc({Info(70'000, "a")}).ok());
   ASSERT_TRUE(few.ReserveId("b").ok());
   const Status refused = few.ReserveId("c").status();

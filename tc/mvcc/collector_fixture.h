@@ -32,25 +32,25 @@ class CollectorFixture : public ::testing::Test {
 
   // `cache_bytes`: budget of a read cache that keeps every written version; 0: there is none.
   explicit CollectorFixture(uint64_t cache_bytes = 0)
-      : cache(cache_bytes == 0 ? nullptr : std::make_unique<ReadCache>(cache_bytes, true, domain, records)) {}
+      : cache_(cache_bytes == 0 ? nullptr : std::make_unique<ReadCache>(cache_bytes, true, domain_, records_)) {}
   ~CollectorFixture() override {
     CollectThrough(kEveryPosition);
-    unlinker.SweepPostings(true);
+    unlinker_.SweepPostings(true);
   }
 
   // Opens a transaction and installs a version of each key.
   TransactionRecord* Write(uint64_t timestamp, std::initializer_list<std::string_view> keys) {
     auto* const record = new TransactionRecord(Timestamp{timestamp});
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     uint32_t sequence = 0;
     for (const std::string_view key : keys) {
       const uint64_t hash = RecordTable::Hash(kTable, key);
       WriteItem* const item = record->MakeWriteSet().Publish(kTable, key, hash);
-      item->entry = records.FindOrCreate(hash, kTable, key);
+      item->entry = records_.FindOrCreate(hash, kTable, key);
       item->version = RecordVersion::Create(record, ++sequence, false, "v");
       HeadWord::Value seen = item->entry->word.Load();
       do item->version->older.store(LiveHead(seen.head));
-      while (!InstallVersion(*item->entry, seen, item->version, Timestamp{0}, domain));
+      while (!InstallVersion(*item->entry, seen, item->version, Timestamp{0}, domain_));
     }
     return record;
   }
@@ -60,9 +60,9 @@ class CollectorFixture : public ::testing::Test {
     EXPECT_TRUE(record->TryStartCommit());
     record->ForEachWrite([&](const WriteItem& item) { item.version->SetPlace(lsn); });
     record->FinishCommit(lsn);
-    commits.CountArrival();
-    commits.Add(record);
-    commits.Settle();
+    commits_.CountArrival();
+    commits_.Add(record);
+    commits_.Settle();
   }
   TransactionRecord* Commit(uint64_t timestamp, std::initializer_list<std::string_view> keys) {
     TransactionRecord* const record = Write(timestamp, keys);
@@ -74,19 +74,19 @@ class CollectorFixture : public ::testing::Test {
   // Collects the commits that were taken over, up to this position.
   void CollectThrough(Position through) {
     std::vector<FinishedTransaction> gone;
-    for (FinishedTransaction next; commits.PopThrough(through, &next);) gone.push_back(std::move(next));
-    unlinker.Collect(std::move(gone));
+    for (FinishedTransaction next; commits_.PopThrough(through, &next);) gone.push_back(std::move(next));
+    unlinker_.Collect(std::move(gone));
   }
   void CollectThrough(uint64_t timestamp) { CollectThrough(Position{LsnOf(timestamp), UINT32_MAX}); }
 
   RecordEntry* Find(std::string_view key) {
-    ReclamationDomain::Guard guard(domain);
-    return records.Find(RecordTable::Hash(kTable, key), kTable, key);
+    ReclamationDomain::Guard guard(domain_);
+    return records_.Find(RecordTable::Hash(kTable, key), kTable, key);
   }
   // Timestamps of the key's versions, the newest first; "-": the key has no entry.
   std::string Chain(std::string_view key) {
-    ReclamationDomain::Guard guard(domain);
-    const RecordEntry* const entry = records.Find(RecordTable::Hash(kTable, key), kTable, key);
+    ReclamationDomain::Guard guard(domain_);
+    const RecordEntry* const entry = records_.Find(RecordTable::Hash(kTable, key), kTable, key);
     if (entry == nullptr) return "-";
     std::string text;
     for (const RecordVersion* v = entry->word.Load().head; v != nullptr; v = v->older.load())
@@ -94,20 +94,20 @@ class CollectorFixture : public ::testing::Test {
     return text;
   }
 
-  ReclamationDomain domain;
-  RecordTable records{domain, 4};
-  const std::unique_ptr<ReadCache> cache;
-  Timestamp low_water{1000};
-  uint64_t released = 0;
-  UnappliedCommits commits;
-  EntryRemover entries{domain, records, 100};
-  Unlinker unlinker{{.low_water = [this] { return low_water; },
-                     .released = [this](uint64_t bytes) { released += bytes; },
-                     .read_cache = cache.get()},
-                    domain,
-                    records,
-                    commits,
-                    entries};
+  ReclamationDomain domain_;
+  RecordTable records_{domain_, 4};
+  const std::unique_ptr<ReadCache> cache_;
+  Timestamp low_water_{1000};
+  uint64_t released_ = 0;
+  UnappliedCommits commits_;
+  EntryRemover entries_{domain_, records_, 100};
+  Unlinker unlinker_{{.low_water = [this] { return low_water_; },
+                      .released = [this](uint64_t bytes) { released_ += bytes; },
+                      .read_cache = cache_.get()},
+                     domain_,
+                     records_,
+                     commits_,
+                     entries_};
 };
 
 }  // namespace deut::tc

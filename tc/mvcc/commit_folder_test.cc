@@ -19,34 +19,35 @@ namespace {
 class CommitFolderTest : public CollectorFixture {
  protected:
   CommitFolder::Options Options() {
-    return {.low_water = [this] { return low_water; },
-            .released = [this](uint64_t bytes) { released += bytes; },
-            .readers = [this] { return readers; },
-            .runs = [this](TableId) -> CommittedRuns& { return runs; },
-            .fold_after = fold_after,
-            .fold_at_least = fold_at_least};
+    return {.low_water = [this] { return low_water_; },
+            .released = [this](uint64_t bytes) { released_ += bytes; },
+            .readers = [this] { return readers_; },
+            .runs = [this](TableId) -> CommittedRuns& { return runs_; },
+            .fold_after = fold_after_,
+            .fold_at_least = fold_at_least_};
   }
   CommitFolder& folder() {
     if (!folder_) {
-      folder_.emplace(Options(), RealRuntime(), domain, records,
-                      CommitFolder::Parts{commits, entries, unlinker, value_evictor});
+      folder_.emplace(Options(), RealRuntime(), domain_, records_,
+                      CommitFolder::Parts{commits_, entries_, unlinker_, value_evictor_});
     }
     return *folder_;
   }
   // The keys in the runs, in order.
   std::string Keys() {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     std::string text;
-    runs.Gather({.reader = kMaxTimestamp}, [&](std::string_view key, bool) { text += std::string(key) + " "; });
+    runs_.Gather({.reader = kMaxTimestamp}, [&](std::string_view key, bool) { text += std::string(key) + " "; });
     return text;
   }
 
-  uint64_t excess = 0;
-  ValueEvictor value_evictor{{.excess = [this] { return excess; }, .durable = [] { return Lsn{UINT64_MAX}; }}, domain};
-  CommittedRuns runs;
-  std::optional<Readers> readers;
-  Duration fold_after = seconds(100000000);
-  size_t fold_at_least = 2;
+  uint64_t excess_ = 0;
+  ValueEvictor value_evictor_{{.excess = [this] { return excess_; }, .durable = [] { return Lsn{UINT64_MAX}; }},
+                              domain_};
+  CommittedRuns runs_;
+  std::optional<Readers> readers_;
+  Duration fold_after_ = seconds(100000000);
+  size_t fold_at_least_ = 2;
 
  private:
   std::optional<CommitFolder> folder_;
@@ -62,15 +63,15 @@ TEST_F(CommitFolderTest, KeysAreInARunAndPostingsAreDeadAfterwards) {
   EXPECT_TRUE(folder().HasRuns(kTable));
   EXPECT_TRUE(record->collected());
   EXPECT_EQ(record->write_set(), nullptr);
-  EXPECT_TRUE(commits.unfolded().empty());
-  EXPECT_EQ(commits.folded_count(), 2u);
-  EXPECT_EQ(commits.waiting(), 2u);  // it is not collected yet
+  EXPECT_TRUE(commits_.unfolded().empty());
+  EXPECT_EQ(commits_.folded_count(), 2u);
+  EXPECT_EQ(commits_.waiting(), 2u);  // it is not collected yet
   EXPECT_EQ(Chain("b"), "20 10");
   // Its bytes have moved from the transaction to the folded commits.
-  EXPECT_EQ(released, 100u);
-  EXPECT_GT(commits.folded_bytes(), 0u);
-  ReclamationDomain::Guard guard(domain);
-  record->DropReference(domain);
+  EXPECT_EQ(released_, 100u);
+  EXPECT_GT(commits_.folded_bytes(), 0u);
+  ReclamationDomain::Guard guard(domain_);
+  record->DropReference(domain_);
 }
 
 TEST_F(CommitFolderTest, FoldedCommitsLeaveWithTheirBytesAndTheirRuns) {
@@ -82,8 +83,8 @@ TEST_F(CommitFolderTest, FoldedCommitsLeaveWithTheirBytesAndTheirRuns) {
   EXPECT_EQ(Chain("b"), "20 10");
   CollectThrough(20);
   EXPECT_EQ(Chain("b"), "-");
-  EXPECT_EQ(commits.folded_bytes(), 0u);
-  EXPECT_EQ(commits.waiting(), 0u);
+  EXPECT_EQ(commits_.folded_bytes(), 0u);
+  EXPECT_EQ(commits_.waiting(), 0u);
   folder().DropAppliedAndMergeRuns(Position{LsnOf(20), 1});
   EXPECT_EQ(Keys(), "");
   EXPECT_FALSE(folder().HasRuns(kTable));
@@ -100,12 +101,12 @@ TEST_F(CommitFolderTest, RunIsCountedUntilItIsDropped) {
 
 TEST_F(CommitFolderTest, VersionsThatNobodyReadsLeaveEarly) {
   for (const uint64_t timestamp : {10, 20, 30, 40}) Commit(timestamp, {"k"});
-  readers = Readers({25}, Timestamp{100});  // a reader at 25 needs 20; the newest one stays in any case
+  readers_ = Readers({25}, Timestamp{100});  // a reader at 25 needs 20; the newest one stays in any case
   folder().Fold();
   EXPECT_EQ(Chain("k"), "40 20");
   EXPECT_EQ(folder().unread(), 2u);
   CollectThrough(40);
-  EXPECT_EQ(commits.folded_bytes(), 0u);
+  EXPECT_EQ(commits_.folded_bytes(), 0u);
 }
 
 TEST_F(CommitFolderTest, NothingLeavesEarlyWhileReadersAreUnknown) {
@@ -120,7 +121,7 @@ TEST_F(CommitFolderTest, IsDueAtOnceWhenMemoryIsShort) {
   EXPECT_FALSE(folder().ShouldFold());
   Commit(10, {"k"});
   EXPECT_FALSE(folder().ShouldFold());
-  excess = 1;
+  excess_ = 1;
   EXPECT_TRUE(folder().ShouldFold());
 }
 
@@ -129,14 +130,14 @@ TEST_F(CommitFolderTest, IsDueAtOnceBehindFoldedCommitsThatAnOpenTransactionHold
   folder().Fold();
   Commit(20, {"k"});
   Commit(30, {"k"});
-  low_water = Timestamp{11};  // the folded commit only waits for the DC
+  low_water_ = Timestamp{11};  // the folded commit only waits for the DC
   EXPECT_FALSE(folder().ShouldFold());
-  low_water = Timestamp{10};
+  low_water_ = Timestamp{10};
   EXPECT_TRUE(folder().ShouldFold());
 }
 
 TEST_F(CommitFolderTest, IsDueWhenTheFirstCommitHasWaited) {
-  fold_after = Duration{0};
+  fold_after_ = Duration{0};
   Commit(10, {"k"});
   EXPECT_FALSE(folder().ShouldFold());  // it notes the arrival
   EXPECT_TRUE(folder().ShouldFold());
@@ -150,12 +151,12 @@ TEST_F(CommitFolderTest, IsDueWhenTheFirstCommitHasWaited) {
 TEST_F(CommitFolderTest, IsNeverDueWithoutRuns) {
   CommitFolder::Options options = Options();
   options.runs = nullptr;
-  CommitFolder never(options, RealRuntime(), domain, records, {commits, entries, unlinker, value_evictor});
+  CommitFolder never(options, RealRuntime(), domain_, records_, {commits_, entries_, unlinker_, value_evictor_});
   Commit(10, {"k"});
-  excess = 1;
+  excess_ = 1;
   EXPECT_FALSE(never.ShouldFold());
   never.Fold();
-  EXPECT_FALSE(commits.unfolded().empty());
+  EXPECT_FALSE(commits_.unfolded().empty());
 }
 
 }  // namespace

@@ -22,23 +22,23 @@ class CommittedRunsTest : public ::testing::Test {
   void Add(const std::vector<std::string>& keys, uint64_t timestamp, uint64_t commit) {
     std::vector<CommittedRun::Update> updates;
     for (const std::string& key : keys) updates.push_back({key, Timestamp{timestamp}, Lsn{commit}});
-    ReclamationDomain::Guard guard(domain);
-    runs.Add(std::move(updates), Position{Lsn{commit}, 1}, domain);
+    ReclamationDomain::Guard guard(domain_);
+    runs_.Add(std::move(updates), Position{Lsn{commit}, 1}, domain_);
   }
   void DropAppliedAndMerge(uint64_t applied, size_t entries = SIZE_MAX) {
-    ReclamationDomain::Guard guard(domain);
-    runs.DropAppliedAndMerge(Position{Lsn{applied}, UINT32_MAX}, entries, domain);
+    ReclamationDomain::Guard guard(domain_);
+    runs_.DropAppliedAndMerge(Position{Lsn{applied}, UINT32_MAX}, entries, domain_);
   }
   std::string Gather(CommittedRuns::Bounds bounds) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     std::string text;
-    runs.Gather(bounds, [&](std::string_view key, bool) { text.append(text.empty() ? "" : " ").append(key); });
+    runs_.Gather(bounds, [&](std::string_view key, bool) { text.append(text.empty() ? "" : " ").append(key); });
     return text;
   }
   std::string All(uint64_t reader = kLater.value) { return Gather({.reader = Timestamp{reader}}); }
 
-  ReclamationDomain domain;
-  CommittedRuns runs;
+  ReclamationDomain domain_;
+  CommittedRuns runs_;
 };
 
 TEST_F(CommittedRunsTest, GatherReturnsTheKeysVisibleToItsReader) {
@@ -46,7 +46,7 @@ TEST_F(CommittedRunsTest, GatherReturnsTheKeysVisibleToItsReader) {
   Add({"c", "a", "b"}, 10, 100);
   Add({"bb"}, 20, 200);
   DropAppliedAndMerge(0);
-  EXPECT_EQ(runs.runs(), 1u);
+  EXPECT_EQ(runs_.runs(), 1u);
   EXPECT_EQ(All(), "a b bb c");
   EXPECT_EQ(All(20), "a b c");  // the reader sees updates below 20
   EXPECT_EQ(All(10), "");
@@ -56,17 +56,17 @@ TEST_F(CommittedRunsTest, GatherReturnsTheKeysVisibleToItsReader) {
   EXPECT_EQ(Gather({.ascending = false, .reader = kLater, .most = 2}), "c bb");
   EXPECT_EQ(Gather({.reader = kLater, .applied = Lsn{101}}), "bb");  // keys that the DC has are not gathered
   EXPECT_EQ(Gather({.reader = kLater, .applied = Lsn{100}}), "a b bb c");
-  EXPECT_EQ(runs.latest(), Timestamp{20});
+  EXPECT_EQ(runs_.latest(), Timestamp{20});
 }
 
 // A key has one entry per run: it keeps the earliest timestamp and the latest commit.
 TEST_F(CommittedRunsTest, UpdatesOfOneKeyAreOneEntry) {
   Add({"a", "b"}, 10, 100);
   Add({"a"}, 20, 200);
-  EXPECT_EQ(runs.entries(), 3u);
+  EXPECT_EQ(runs_.entries(), 3u);
   EXPECT_EQ(All(), "a b");
   DropAppliedAndMerge(0);
-  EXPECT_EQ(runs.entries(), 2u);
+  EXPECT_EQ(runs_.entries(), 2u);
   EXPECT_EQ(All(11), "a b");
   EXPECT_EQ(Gather({.reader = kLater, .applied = Lsn{200}}), "a");
 }
@@ -80,16 +80,16 @@ TEST_F(CommittedRunsTest, AppliedUpdatesAreDropped) {
   EXPECT_EQ(All(), "c");
   Add({"a", "d"}, 30, 300);
   DropAppliedAndMerge(100);
-  EXPECT_EQ(runs.runs(), 1u);
+  EXPECT_EQ(runs_.runs(), 1u);
   EXPECT_EQ(All(), "a c d");
   Add({"e", "f", "g"}, 40, 400);
   DropAppliedAndMerge(250);  // the merge drops c
   EXPECT_EQ(All(), "a d e f g");
   DropAppliedAndMerge(400);
   EXPECT_EQ(All(), "");
-  EXPECT_EQ(runs.bytes(), 0u);
-  EXPECT_EQ(runs.entries(), 0u);
-  EXPECT_EQ(runs.runs(), 0u);
+  EXPECT_EQ(runs_.bytes(), 0u);
+  EXPECT_EQ(runs_.entries(), 0u);
+  EXPECT_EQ(runs_.runs(), 0u);
 }
 
 // A large merge proceeds in pieces. Its input runs stay in the list all the time, and may be applied before it is finished.
@@ -104,12 +104,12 @@ TEST_F(CommittedRunsTest, ALargeMergeInPieces) {
     return text.empty() ? 0 : 1 + std::count(text.begin(), text.end(), ' ');
   };
   DropAppliedAndMerge(0, 5000);
-  EXPECT_EQ(runs.runs(), 2u);
+  EXPECT_EQ(runs_.runs(), 2u);
   EXPECT_EQ(count(), 20000);
   Add({"1"}, 30, 300);
   Add({"2"}, 30, 301);
   DropAppliedAndMerge(0, 5000);
-  EXPECT_EQ(runs.runs(), 3u);  // the small merges did not wait
+  EXPECT_EQ(runs_.runs(), 3u);  // the small merges did not wait
   EXPECT_EQ(count(), 20002);
   DropAppliedAndMerge(0);
   EXPECT_EQ(count(), 20002);
@@ -117,7 +117,7 @@ TEST_F(CommittedRunsTest, ALargeMergeInPieces) {
   DropAppliedAndMerge(0, 100);  // a merge has begun
   DropAppliedAndMerge(400);     // and its input runs are applied
   EXPECT_EQ(count(), 0);
-  EXPECT_EQ(runs.bytes(), 0u);
+  EXPECT_EQ(runs_.bytes(), 0u);
 }
 
 TEST_F(CommittedRunsTest, BoundsAndKeysOfAllKinds) {
@@ -158,9 +158,9 @@ TEST_F(CommittedRunsTest, GatherersFindWhatIsNotApplied) {
         const bool ascending = random.OneIn(2);
         std::set<std::string> found;
         {
-          ReclamationDomain::Guard guard(domain);
-          runs.Gather({.ascending = ascending, .reader = kLater},
-                      [&](std::string_view key, bool) { found.emplace(key); });
+          ReclamationDomain::Guard guard(domain_);
+          runs_.Gather({.ascending = ascending, .reader = kLater},
+                       [&](std::string_view key, bool) { found.emplace(key); });
         }
         const uint64_t gone = applied.load();
         for (uint64_t i = gone + 1; i <= before; ++i) EXPECT_TRUE(found.contains(std::to_string(i % 512))) << i;
@@ -177,7 +177,7 @@ TEST_F(CommittedRunsTest, GatherersFindWhatIsNotApplied) {
   threads.clear();
   EXPECT_GT(gathers.load(), 0u);
   DropAppliedAndMerge(kAdds);
-  EXPECT_EQ(runs.bytes(), 0u);
+  EXPECT_EQ(runs_.bytes(), 0u);
 }
 
 }  // namespace

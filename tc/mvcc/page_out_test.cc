@@ -20,13 +20,13 @@ constexpr Lsn kAllDurable{UINT64_MAX};
 class PageOutTest : public ::testing::Test {
  protected:
   PageOutTest() {
-    ReclamationDomain::Guard guard(domain);
-    entry = table.FindOrCreate(1, TableId{1}, "k");
+    ReclamationDomain::Guard guard(domain_);
+    entry_ = table_.FindOrCreate(1, TableId{1}, "k");
   }
   ~PageOutTest() override {
     testing::SetPointHandler(nullptr);
-    ReclamationDomain::Guard guard(domain);
-    for (TransactionRecord* transaction : transactions) transaction->DropReference(domain);
+    ReclamationDomain::Guard guard(domain_);
+    for (TransactionRecord* transaction : transactions_) transaction->DropReference(domain_);
   }
 
   static std::string ValueOf(uint64_t timestamp, size_t bytes = 100) {
@@ -35,17 +35,17 @@ class PageOutTest : public ::testing::Test {
     return value;
   }
   TransactionRecord* Txn(uint64_t timestamp) {
-    transactions.push_back(new TransactionRecord(Timestamp{timestamp}));
-    return transactions.back();
+    transactions_.push_back(new TransactionRecord(Timestamp{timestamp}));
+    return transactions_.back();
   }
   RecordVersion* Install(TransactionRecord* transaction, uint32_t sequence = 1, bool tombstone = false,
                          size_t bytes = 100) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     RecordVersion* version = RecordVersion::Create(transaction, sequence, tombstone,
                                                    tombstone ? "" : ValueOf(transaction->timestamp().value, bytes));
-    HeadWord::Value seen = entry->word.Load();
+    HeadWord::Value seen = entry_->word.Load();
     do version->older.store(LiveHead(seen.head));
-    while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain));
+    while (!InstallVersion(*entry_, seen, version, Timestamp{0}, domain_));
     return version;
   }
   // As the commit path does it. The commit LSN is the timestamp.
@@ -65,14 +65,14 @@ class PageOutTest : public ::testing::Test {
     return transaction;
   }
   PagedOut Out(Lsn durable = kAllDurable) {
-    ReclamationDomain::Guard guard(domain);
-    return PageOut(*entry, durable, domain);
+    ReclamationDomain::Guard guard(domain_);
+    return PageOut(*entry_, durable, domain_);
   }
   // "20 10l": timestamps from the head down; "l" marks a version whose value is in the log alone.
   std::string Chain() {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     std::string text;
-    for (const RecordVersion* v = entry->word.Load().head; v != nullptr; v = v->older.load()) {
+    for (const RecordVersion* v = entry_->word.Load().head; v != nullptr; v = v->older.load()) {
       if (!text.empty()) text += ' ';
       text += std::to_string(v->transaction->timestamp().value);
       if (v->paged_out) text += 'l';
@@ -80,10 +80,10 @@ class PageOutTest : public ::testing::Test {
     return text;
   }
 
-  ReclamationDomain domain;
-  RecordTable table{domain, 4};
-  RecordEntry* entry = nullptr;
-  std::vector<TransactionRecord*> transactions;
+  ReclamationDomain domain_;
+  RecordTable table_{domain_, 4};
+  RecordEntry* entry_ = nullptr;
+  std::vector<TransactionRecord*> transactions_;
 };
 
 TEST_F(PageOutTest, AWholeChainOfFoldedOnes) {
@@ -96,8 +96,8 @@ TEST_F(PageOutTest, AWholeChainOfFoldedOnes) {
   EXPECT_FALSE(paged.retry_later);
   EXPECT_EQ(Chain(), "30l 20l 10l");
   EXPECT_EQ(Out().versions, 0u);
-  ReclamationDomain::Guard guard(domain);
-  const Visible found = FindVisible(entry->word.Load().head, ReaderView{.timestamp = Timestamp{25}});
+  ReclamationDomain::Guard guard(domain_);
+  const Visible found = FindVisible(entry_->word.Load().head, ReaderView{.timestamp = Timestamp{25}});
   ASSERT_EQ(found.kind, Visible::Kind::kVersion);
   EXPECT_EQ(found.version->place, Lsn{20000});
   EXPECT_EQ(found.version->value_bytes, 100u);
@@ -143,8 +143,8 @@ TEST_F(PageOutTest, BelowAnOpenTransactionAndBelowDeadVersionsItStays) {
   EXPECT_EQ(paged.versions, 0u);
   EXPECT_TRUE(paged.retry_later);
   {
-    ReclamationDomain::Guard guard(domain);
-    RemoveDeadAndApplied(*entry, domain);
+    ReclamationDomain::Guard guard(domain_);
+    RemoveDeadAndApplied(*entry_, domain_);
   }
   EXPECT_EQ(Out().versions, 1u);
   EXPECT_EQ(Chain(), "20l 10l");
@@ -181,8 +181,8 @@ TEST_F(PageOutTest, AnInstallThatHasSeenTheHeadLooksAgain) {
 TEST_F(PageOutTest, AReaderThatHasTheVersionKeepsIt) {
   Folded(10);
   Folded(20);
-  ReclamationDomain::Guard guard(domain);
-  const RecordVersion* const newest = entry->word.Load().head;
+  ReclamationDomain::Guard guard(domain_);
+  const RecordVersion* const newest = entry_->word.Load().head;
   EXPECT_EQ(Out().versions, 2u);
   EXPECT_EQ(newest->value(), ValueOf(20));
   EXPECT_EQ(newest->older.load()->value(), ValueOf(10));
@@ -198,8 +198,8 @@ TEST_F(PageOutTest, Stress) {
     while (!stop.load()) {
       const uint64_t last = done.load();
       if (last <= back) continue;
-      ReclamationDomain::Guard guard(domain);
-      const Visible found = FindVisible(entry->word.Load().head, ReaderView{.timestamp = Timestamp{last - back}});
+      ReclamationDomain::Guard guard(domain_);
+      const Visible found = FindVisible(entry_->word.Load().head, ReaderView{.timestamp = Timestamp{last - back}});
       if (found.kind != Visible::Kind::kVersion) continue;  // it was collected
       const uint64_t timestamp = found.version->transaction->timestamp().value;
       if (found.version->paged_out) {
@@ -223,8 +223,8 @@ TEST_F(PageOutTest, Stress) {
         transaction->set_collected();
       }
       {
-        ReclamationDomain::Guard guard(domain);
-        transaction->DropReference(domain);
+        ReclamationDomain::Guard guard(domain_);
+        transaction->DropReference(domain_);
       }
       done.store(i);
     }
@@ -233,11 +233,11 @@ TEST_F(PageOutTest, Stress) {
   uint64_t paged = 0;
   while (done.load() < kCommits) {
     paged += Out().versions;
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     uint64_t passed = 0;
-    for (RecordVersion* v = entry->word.Load().head; v != nullptr; v = v->older.load()) {
+    for (RecordVersion* v = entry_->word.Load().head; v != nullptr; v = v->older.load()) {
       if (v->dead() || v->transaction->status() != TransactionStatus::kCommitted || ++passed < kKept) continue;
-      CollectApplied(*entry, v, domain);
+      CollectApplied(*entry_, v, domain_);
       break;
     }
   }

@@ -18,14 +18,14 @@ class PostingBookTest : public ::testing::Test {
  protected:
   ~PostingBookTest() override {
     testing::SetPointHandler(nullptr);
-    book.Sweep(true);
-    ReclamationDomain::Guard guard(domain);
-    partition.map().RemoveAllPostings(domain);
+    book_.Sweep(true);
+    ReclamationDomain::Guard guard(domain_);
+    partition_.map().RemoveAllPostings(domain_);
   }
 
   // Posts transactions in the key's range and collects them at once.
   void PostAndCollect(std::string_view key, int times = 1) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     for (int i = 0; i < times; ++i) {
       Range& range = RangeOf(key);
       auto* record = new TransactionRecord(Timestamp{1});
@@ -33,59 +33,59 @@ class PostingBookTest : public ::testing::Test {
       range.AddReference();
       record->TryAbort();
       record->set_collected();
-      book.Count(&range);
-      record->DropReference(domain);
+      book_.Count(&range);
+      record->DropReference(domain_);
     }
   }
   Range& RangeOf(std::string_view key) {
-    const RangeMap& map = partition.map();
+    const RangeMap& map = partition_.map();
     return map.at(map.IndexOf(key));
   }
   uint64_t Postings() {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     uint64_t postings = 0;
-    for (const Range* range : partition.map().ranges()) postings += range->posting_count();
+    for (const Range* range : partition_.map().ranges()) postings += range->posting_count();
     return postings;
   }
-  void Recut(const std::vector<std::string>& cuts) { partition.Recut(RealRuntime(), domain, cuts); }
+  void Recut(const std::vector<std::string>& cuts) { partition_.Recut(RealRuntime(), domain_, cuts); }
   static std::string Key(int i) { return std::to_string(10000 + i); }
 
-  ReclamationDomain domain;
-  RangePartition partition;
-  PostingBook book{domain};
+  ReclamationDomain domain_;
+  RangePartition partition_;
+  PostingBook book_{domain_};
 };
 
 TEST_F(PostingBookTest, UnlinksManyAtOnce) {
   PostAndCollect("a", PostingBook::kSweepPostings - 1);
-  book.Sweep(false);
+  book_.Sweep(false);
   EXPECT_EQ(Postings(), PostingBook::kSweepPostings - 1);
   PostAndCollect("a");
-  book.Sweep(false);
+  book_.Sweep(false);
   EXPECT_EQ(Postings(), 0u);
   PostAndCollect("a", 3);
-  book.Sweep(true);
+  book_.Sweep(true);
   EXPECT_EQ(Postings(), 0u);
-  EXPECT_EQ(book.ranges(), 0u);
+  EXPECT_EQ(book_.ranges(), 0u);
 }
 
 // A range with postings of open transactions waits until dead postings are a large part of its list, and stays in the book.
 TEST_F(PostingBookTest, WaitsWhileMostOfARangeIsInUse) {
   std::vector<TransactionRecord*> open;
   {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     for (int i = 0; i < 100; ++i)
       EXPECT_TRUE(RangeOf("a").Post(open.emplace_back(new TransactionRecord(Timestamp{1}))));
   }
   PostAndCollect("a", 40);
-  book.Sweep(false);
+  book_.Sweep(false);
   EXPECT_EQ(Postings(), 140u);
   for (int i = 0; i < 60; ++i) {
     PostAndCollect("a");
-    book.Sweep(false);
+    book_.Sweep(false);
   }
   EXPECT_LT(Postings(), 100u + PostingBook::kSweepPostings);
-  ReclamationDomain::Guard guard(domain);
-  for (TransactionRecord* record : open) record->DropReference(domain);
+  ReclamationDomain::Guard guard(domain_);
+  for (TransactionRecord* record : open) record->DropReference(domain_);
 }
 
 // With a few postings in each of many ranges a sweep examines only a few of the ranges.
@@ -95,7 +95,7 @@ TEST_F(PostingBookTest, ASweepCostsWhatIsDue) {
   for (int i = 1; i < kRanges; ++i) cuts.push_back(Key(i));
   Recut(cuts);
   for (int i = 0; i < kRanges; ++i) PostAndCollect(Key(i), PostingBook::kSweepPostings - 1);
-  EXPECT_EQ(book.ranges(), size_t{kRanges});
+  EXPECT_EQ(book_.ranges(), size_t{kRanges});
   std::atomic<int> looks{0};
   testing::SetPointHandler([&](std::string_view name) {
     if (name == "posting_book.look") looks.fetch_add(1);
@@ -103,7 +103,7 @@ TEST_F(PostingBookTest, ASweepCostsWhatIsDue) {
   constexpr int kSweeps = 100;
   for (int i = 0; i < kSweeps; ++i) {
     PostAndCollect(Key(i));
-    book.Sweep(false);
+    book_.Sweep(false);
   }
   EXPECT_LE(looks.load(), kSweeps * (static_cast<int>(PostingBook::kCheckedPerSweep) + 1));
   EXPECT_EQ(Postings(), uint64_t{kRanges - kSweeps} * (PostingBook::kSweepPostings - 1));
@@ -113,30 +113,30 @@ TEST_F(PostingBookTest, ASweepCostsWhatIsDue) {
 TEST_F(PostingBookTest, CountsGoOnInSuccessors) {
   std::vector<TransactionRecord*> open;
   {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     for (int i = 0; i < 20; ++i) {
       EXPECT_TRUE(RangeOf("a").Post(open.emplace_back(new TransactionRecord(Timestamp{1}))));
       RangeOf("a").AddReference();
     }
   }
-  Range& posted_in = partition.map().at(0);
+  Range& posted_in = partition_.map().at(0);
   Recut({"c", "m"});
   EXPECT_EQ(Postings(), 60u);
   {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     for (TransactionRecord* record : open) {
       record->TryAbort();
       record->set_collected();
-      book.Count(&posted_in);
-      record->DropReference(domain);
+      book_.Count(&posted_in);
+      record->DropReference(domain_);
     }
   }
-  EXPECT_EQ(book.ranges(), 1u);
-  book.Sweep(false);
-  book.Sweep(false);
+  EXPECT_EQ(book_.ranges(), 1u);
+  book_.Sweep(false);
+  book_.Sweep(false);
   EXPECT_EQ(Postings(), 0u);
-  book.Sweep(false);
-  EXPECT_EQ(book.ranges(), 0u);
+  book_.Sweep(false);
+  EXPECT_EQ(book_.ranges(), 0u);
 }
 
 }  // namespace

@@ -21,24 +21,24 @@ class RangePartitionTest : public ::testing::Test {
   ~RangePartitionTest() override {
     testing::SetPointHandler(nullptr);
     testing::SetCasHandler(nullptr);
-    ReclamationDomain::Guard guard(domain);
-    partition.map().RemoveAllPostings(domain);
-    for (TransactionRecord* record : records) {
-      for (Range* range : record->posted) range->DropReference(domain);
-      record->DropReference(domain);
+    ReclamationDomain::Guard guard(domain_);
+    partition_.map().RemoveAllPostings(domain_);
+    for (TransactionRecord* record : records_) {
+      for (Range* range : record->posted) range->DropReference(domain_);
+      record->DropReference(domain_);
     }
   }
   Range& Of(const char* key) {
-    const RangeMap& map = partition.map();  // loaded once: a second load may return another map
+    const RangeMap& map = partition_.map();  // loaded once: a second load may return another map
     return map.at(map.IndexOf(key));
   }
   TransactionRecord& New(uint64_t timestamp) {
-    records.push_back(new TransactionRecord(Timestamp{timestamp}));
-    return *records.back();
+    records_.push_back(new TransactionRecord(Timestamp{timestamp}));
+    return *records_.back();
   }
   // Posts in the key's range and publishes the key.
   TransactionRecord& Write(uint64_t timestamp, const char* key) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     TransactionRecord& record = New(timestamp);
     Range& range = Of(key);
     EXPECT_TRUE(range.Post(&record));
@@ -53,9 +53,9 @@ class RangePartitionTest : public ::testing::Test {
   }
   // "low:last_read[timestamps]" of every range.
   std::string Ranges() {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     std::string text;
-    for (const Range* range : partition.map().ranges()) {
+    for (const Range* range : partition_.map().ranges()) {
       text += range->low() + ":" + std::to_string(range->last_read().value) + "[";
       std::vector<uint64_t> postings;
       range->ForEachPosting([&](const TransactionRecord& record) {
@@ -69,16 +69,16 @@ class RangePartitionTest : public ::testing::Test {
     }
     return text;
   }
-  void Replace(const std::vector<Place>& places) { partition.Replace(RealRuntime(), domain, places); }
-  void Recut(const std::vector<std::string>& cuts) { partition.Recut(RealRuntime(), domain, cuts); }
+  void Replace(const std::vector<Place>& places) { partition_.Replace(RealRuntime(), domain_, places); }
+  void Recut(const std::vector<std::string>& cuts) { partition_.Recut(RealRuntime(), domain_, cuts); }
   bool Raise(const char* key, uint64_t timestamp) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     return Of(key).RaiseLastRead(Timestamp{timestamp});
   }
 
-  ReclamationDomain domain;
-  RangePartition partition;
-  std::vector<TransactionRecord*> records;
+  ReclamationDomain domain_;
+  RangePartition partition_;
+  std::vector<TransactionRecord*> records_;
 };
 
 TEST_F(RangePartitionTest, SplitsAndMergesTakeOverWhatIsLive) {
@@ -109,7 +109,7 @@ TEST_F(RangePartitionTest, SplitsAndMergesTakeOverWhatIsLive) {
 
 TEST_F(RangePartitionTest, RecutChangesOnlyWhatDiffers) {
   Recut({"c", "m"});
-  ReclamationDomain::Guard guard(domain);
+  ReclamationDomain::Guard guard(domain_);
   const Range* const first = &Of("a");
   const Range* const last = &Of("z");
   Recut({"c", "f", "g", "m"});
@@ -128,7 +128,7 @@ TEST_F(RangePartitionTest, ManyRangesInManyChanges) {
   for (size_t i = 0; i < 10 * RangePartition::kMaxPlacesPerChange; ++i) cuts.push_back("k" + std::to_string(10000 + i));
   Write(1, "k10001");
   Recut(cuts);
-  EXPECT_EQ(partition.map().size(), cuts.size() + 1);
+  EXPECT_EQ(partition_.map().size(), cuts.size() + 1);
   Recut({cuts[1], cuts[2]});
   EXPECT_EQ(Ranges(), ":0[1 ] k10001:0[1 ] k10002:0[1 ] ");
 }
@@ -149,14 +149,14 @@ TEST_F(RangePartitionTest, ManyPostingsInShortChanges) {
   });
   Recut(cuts);
   testing::SetPointHandler(nullptr);
-  ReclamationDomain::Guard guard(domain);
-  ASSERT_EQ(partition.map().size(), cuts.size() + 1);
+  ReclamationDomain::Guard guard(domain_);
+  ASSERT_EQ(partition_.map().size(), cuts.size() + 1);
   EXPECT_EQ(most, 2) << "ranges filled in one change";
   EXPECT_EQ(changes, kCuts);
 }
 
 TEST_F(RangePartitionTest, SealedRangesTakeNothing) {
-  ReclamationDomain::Guard guard(domain);
+  ReclamationDomain::Guard guard(domain_);
   Range& old = Of("a");
   TransactionRecord& record = New(5);
   testing::SetPointHandler([&](std::string_view name) {
@@ -170,8 +170,8 @@ TEST_F(RangePartitionTest, SealedRangesTakeNothing) {
   EXPECT_FALSE(old.Post(&record));
   EXPECT_FALSE(old.RaiseLastRead(Timestamp{9}));
   EXPECT_EQ(old.last_read(), Timestamp{0});
-  EXPECT_FALSE(partition.Holds(old));
-  EXPECT_TRUE(partition.Holds(Of("a")));
+  EXPECT_FALSE(partition_.Holds(old));
+  EXPECT_TRUE(partition_.Holds(Of("a")));
 }
 
 // A thread that finds a sealed range finishes the change, wherever the thread that began it has stopped. It may then meet the next change's seal.
@@ -182,11 +182,11 @@ TEST_F(RangePartitionTest, AnybodyFinishes) {
     bool helped = false;
     testing::SetPointHandler([&](std::string_view name) {
       if (name != point || std::exchange(helped, true)) return;
-      ReclamationDomain::Guard guard(domain);
-      EXPECT_EQ(partition.map().size(), 1u);
-      partition.FinishChange();
-      EXPECT_EQ(partition.map().size(), 2u);
-      partition.FinishChange();
+      ReclamationDomain::Guard guard(domain_);
+      EXPECT_EQ(partition_.map().size(), 1u);
+      partition_.FinishChange();
+      EXPECT_EQ(partition_.map().size(), 2u);
+      partition_.FinishChange();
       EXPECT_TRUE(Of("a").RaiseLastRead(Timestamp{9}));
       Write(11, "a");
     });
@@ -195,7 +195,7 @@ TEST_F(RangePartitionTest, AnybodyFinishes) {
     EXPECT_TRUE(helped);
     testing::SetPointHandler(nullptr);
     Replace({{.first = 0, .count = 2}});
-    partition.FinishChange();
+    partition_.FinishChange();
   }
   EXPECT_EQ(Ranges(), ":9[3 3 3 3 3 11 11 11 11 11 ] ");
 }
@@ -219,7 +219,7 @@ TEST_F(RangePartitionTest, PostingsOfAReplacedRangeAreDroppedByTheLastUser) {
   Write(2, "a");
   Range* old;
   {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     old = &Of("a");
     old->AddReference();
   }
@@ -227,19 +227,19 @@ TEST_F(RangePartitionTest, PostingsOfAReplacedRangeAreDroppedByTheLastUser) {
     if (name != "range.end_sweep.before_cas") return;
     testing::SetPointHandler(nullptr);
     Replace({{.cuts = {"m"}}});
-    old->DropPostings(domain);
+    old->DropPostings(domain_);
     EXPECT_EQ(old->posting_count(), 2u) << "the sweeper's";
   });
   {
-    ReclamationDomain::Guard guard(domain);
-    old->RemovePostings(domain, [](const TransactionRecord&) { return false; });
+    ReclamationDomain::Guard guard(domain_);
+    old->RemovePostings(domain_, [](const TransactionRecord&) { return false; });
     EXPECT_EQ(old->posting_count(), 0u);
-    old->RemovePostings(domain, [](const TransactionRecord&) { return true; });
+    old->RemovePostings(domain_, [](const TransactionRecord&) { return true; });
   }
   EXPECT_EQ(Ranges(), ":0[1 2 ] m:0[1 2 ] ");
-  domain.Collect();  // again, because freeing the old map has retired more
-  ReclamationDomain::Guard guard(domain);
-  old->DropReference(domain);
+  domain_.Collect();  // again, because freeing the old map has retired more
+  ReclamationDomain::Guard guard(domain_);
+  old->DropReference(domain_);
 }
 
 // Nothing is lost and nothing is left: writers post, publish and check; readers raise and look; one thread changes the ranges without pause, another
@@ -257,12 +257,12 @@ TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
       for (int i = 0; i < kRounds; ++i) {
         const size_t k = random.Below(keys.size());
         const Timestamp now{clock.fetch_add(1)};
-        ReclamationDomain::Guard guard(domain);
+        ReclamationDomain::Guard guard(domain_);
         const auto in_range = [&](auto what) {
           for (;;) {
             Range& range = Of(keys[k].c_str());
             if (what(range)) return &range;
-            partition.FinishChange();
+            partition_.FinishChange();
           }
         };
         if (random.OneIn(2)) {
@@ -274,7 +274,7 @@ TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
           if (passed) EXPECT_LE(reads[k].load(), now.value) << keys[k];
           record->TryAbort();
           record->set_collected();
-          record->DropReference(domain);
+          record->DropReference(domain_);
         } else {
           Range* const range = in_range([&](Range& r) { return r.RaiseLastRead(now); });
           bool writer = false;
@@ -295,9 +295,9 @@ TEST_F(RangePartitionTest, WritersAndReadersWhileRangesChange) {
   }
   threads.push_back(RealRuntime().StartThread("sweeper", [&] {
     while (working.load() != 0) {
-      ReclamationDomain::Guard guard(domain);
-      for (Range* range : partition.map().ranges()) {
-        range->RemovePostings(domain, [](const TransactionRecord& record) { return record.collected(); });
+      ReclamationDomain::Guard guard(domain_);
+      for (Range* range : partition_.map().ranges()) {
+        range->RemovePostings(domain_, [](const TransactionRecord& record) { return record.collected(); });
       }
     }
   }));

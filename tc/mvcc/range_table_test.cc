@@ -22,79 +22,79 @@ class RangeTableTest : public ::testing::Test {
   ~RangeTableTest() override {
     testing::SetPointHandler(nullptr);
     testing::SetCasHandler(nullptr);
-    ReclamationDomain::Guard guard(domain);
-    range.RemovePostings(domain, [](const TransactionRecord&) { return true; });
-    for (TransactionRecord* record : records) record->DropReference(domain);
+    ReclamationDomain::Guard guard(domain_);
+    range_.RemovePostings(domain_, [](const TransactionRecord&) { return true; });
+    for (TransactionRecord* record : records_) record->DropReference(domain_);
   }
   TransactionRecord* Post(uint64_t timestamp) {
-    records.push_back(new TransactionRecord(Timestamp{timestamp}));
-    EXPECT_TRUE(range.Post(records.back()));
-    return records.back();
+    records_.push_back(new TransactionRecord(Timestamp{timestamp}));
+    EXPECT_TRUE(range_.Post(records_.back()));
+    return records_.back();
   }
   std::string Postings() {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     std::string text;
-    range.ForEachPosting([&](TransactionRecord& record) {
+    range_.ForEachPosting([&](TransactionRecord& record) {
       text += std::to_string(record.timestamp().value) + " ";
       return true;
     });
     return text;
   }
   void Remove(std::vector<uint64_t> timestamps) {
-    ReclamationDomain::Guard guard(domain);
-    range.RemovePostings(domain, [&](const TransactionRecord& record) {
+    ReclamationDomain::Guard guard(domain_);
+    range_.RemovePostings(domain_, [&](const TransactionRecord& record) {
       return std::find(timestamps.begin(), timestamps.end(), record.timestamp().value) != timestamps.end();
     });
   }
 
-  ReclamationDomain domain;
-  Range range{"", "", Timestamp{5}};
-  std::vector<TransactionRecord*> records;
+  ReclamationDomain domain_;
+  Range range_{"", "", Timestamp{5}};
+  std::vector<TransactionRecord*> records_;
 };
 
 TEST_F(RangeTableTest, OnlyACurrentRangeSpeaksForItsKeys) {
-  EXPECT_TRUE(range.RaiseLastRead(Timestamp{9}));
-  EXPECT_EQ(range.last_read_unless_sealed(), Timestamp{9});
-  range.Seal();
-  EXPECT_EQ(range.last_read_unless_sealed(), std::nullopt);
-  EXPECT_EQ(range.last_read(), Timestamp{9});
+  EXPECT_TRUE(range_.RaiseLastRead(Timestamp{9}));
+  EXPECT_EQ(range_.last_read_unless_sealed(), Timestamp{9});
+  range_.Seal();
+  EXPECT_EQ(range_.last_read_unless_sealed(), std::nullopt);
+  EXPECT_EQ(range_.last_read(), Timestamp{9});
 }
 
 TEST_F(RangeTableTest, LastReadOnlyRises) {
-  EXPECT_EQ(range.last_read(), Timestamp{5});
-  EXPECT_TRUE(range.RaiseLastRead(Timestamp{3}));
-  EXPECT_EQ(range.last_read(), Timestamp{5});
-  EXPECT_TRUE(range.RaiseLastRead(Timestamp{9}));
-  EXPECT_EQ(range.last_read(), Timestamp{9});
+  EXPECT_EQ(range_.last_read(), Timestamp{5});
+  EXPECT_TRUE(range_.RaiseLastRead(Timestamp{3}));
+  EXPECT_EQ(range_.last_read(), Timestamp{5});
+  EXPECT_TRUE(range_.RaiseLastRead(Timestamp{9}));
+  EXPECT_EQ(range_.last_read(), Timestamp{9});
   int lost = 0;
   testing::SetCasHandler([&](std::string_view name) { return name == "range.raise.cas" && lost++ == 0; });
-  EXPECT_TRUE(range.RaiseLastRead(Timestamp{11}));
+  EXPECT_TRUE(range_.RaiseLastRead(Timestamp{11}));
   EXPECT_EQ(lost, 2);
-  EXPECT_EQ(range.last_read(), Timestamp{11});
+  EXPECT_EQ(range_.last_read(), Timestamp{11});
 }
 
 TEST_F(RangeTableTest, TheFirstPostingIsThatOfTheRecordOnce) {
   const auto all = [](const TransactionRecord&) { return true; };
   TransactionRecord* const record = Post(7);
-  EXPECT_TRUE(record->Owns(range.first_posting()));
-  EXPECT_EQ(range.first_posting()->origin, &range);
+  EXPECT_TRUE(record->Owns(range_.first_posting()));
+  EXPECT_EQ(range_.first_posting()->origin, &range_);
   Range other("", "", Timestamp{5});
   EXPECT_TRUE(other.Post(record));
   EXPECT_FALSE(record->Owns(other.first_posting()));
   EXPECT_EQ(other.first_posting()->origin, &other);
   Remove({7});
   // A reader that stands on the record's own posting may still go on from it, so that posting is not linked again.
-  EXPECT_TRUE(range.Post(record));
-  EXPECT_FALSE(record->Owns(range.first_posting()));
-  ReclamationDomain::Guard guard(domain);
-  other.RemovePostings(domain, all);
+  EXPECT_TRUE(range_.Post(record));
+  EXPECT_FALSE(record->Owns(range_.first_posting()));
+  ReclamationDomain::Guard guard(domain_);
+  other.RemovePostings(domain_, all);
 }
 
 TEST_F(RangeTableTest, AClosedRangeLeavesTheRecordItsPosting) {
   Range marked("", "", Timestamp{5});
   marked.CloseToPosts();
   auto* const record = new TransactionRecord(Timestamp{7});
-  records.push_back(record);
+  records_.push_back(record);
   EXPECT_FALSE(marked.Post(record));
   Range marked_late("", "", Timestamp{5});
   testing::SetPointHandler([&](std::string_view name) {
@@ -102,8 +102,8 @@ TEST_F(RangeTableTest, AClosedRangeLeavesTheRecordItsPosting) {
   });
   EXPECT_FALSE(marked_late.Post(record));
   testing::SetPointHandler(nullptr);
-  EXPECT_TRUE(range.Post(record));
-  EXPECT_TRUE(record->Owns(range.first_posting()));
+  EXPECT_TRUE(range_.Post(record));
+  EXPECT_TRUE(record->Owns(range_.first_posting()));
 }
 
 // During a walk by another thread: the posting on which it stands stays valid when its record has lost the last reference.
@@ -111,20 +111,20 @@ TEST_F(RangeTableTest, AWalkGoesOnFromAPostingWhoseRecordIsGone) {
   for (uint64_t t = 1; t <= 3; ++t) Post(t);
   std::string seen;
   {
-    ReclamationDomain::Guard guard(domain);
-    range.ForEachPosting([&](TransactionRecord& record) {
+    ReclamationDomain::Guard guard(domain_);
+    range_.ForEachPosting([&](TransactionRecord& record) {
       seen += std::to_string(record.timestamp().value) + " ";
       if (record.timestamp().value == 3) {
         Remove({3, 2});
-        for (TransactionRecord*& of : records) {
-          if (of != nullptr && of->timestamp().value > 1) std::exchange(of, nullptr)->DropReference(domain);
+        for (TransactionRecord*& of : records_) {
+          if (of != nullptr && of->timestamp().value > 1) std::exchange(of, nullptr)->DropReference(domain_);
         }
-        domain.Collect();
+        domain_.Collect();
       }
       return true;
     });
   }
-  std::erase(records, nullptr);
+  std::erase(records_, nullptr);
   EXPECT_EQ(seen.substr(0, 2), "3 ");
   EXPECT_EQ(seen.substr(seen.size() - 2), "1 ");
   EXPECT_EQ(Postings(), "1 ");
@@ -138,10 +138,10 @@ TEST_F(RangeTableTest, RemovalFromEveryPlace) {
   Remove({6, 1});
   EXPECT_EQ(Postings(), "5 2 ");
   Remove({9});
-  EXPECT_EQ(range.posting_count(), 2u);
+  EXPECT_EQ(range_.posting_count(), 2u);
   Remove({5, 2});
   EXPECT_EQ(Postings(), "");
-  EXPECT_EQ(range.posting_count(), 0u);
+  EXPECT_EQ(range_.posting_count(), 0u);
 }
 
 TEST_F(RangeTableTest, PostingWhileTheFirstIsUnlinked) {
@@ -177,14 +177,14 @@ TEST_F(RangeTableTest, PostersAndReadersWhileOneUnlinks) {
   for (int t = 0; t < 2; ++t) {
     threads.push_back(RealRuntime().StartThread("poster", [&] {
       for (uint64_t i = 1; i <= kPosts; ++i) {
-        ReclamationDomain::Guard guard(domain);
+        ReclamationDomain::Guard guard(domain_);
         auto* record = new TransactionRecord(Timestamp{i});
         record->MakeWriteSet().Publish(TableId{1}, std::to_string(i), i);
-        EXPECT_TRUE(range.Post(record));
+        EXPECT_TRUE(range_.Post(record));
         record->TryAbort();
-        record->DropReference(domain);
+        record->DropReference(domain_);
         if (i % 8 == 0) {
-          range.ForEachPosting([](TransactionRecord& r) {
+          range_.ForEachPosting([](TransactionRecord& r) {
             EXPECT_EQ(r.write_set()->size(), 1u);
             return true;
           });
@@ -193,9 +193,10 @@ TEST_F(RangeTableTest, PostersAndReadersWhileOneUnlinks) {
       working.fetch_sub(1);
     }));
   }
-  while (working.load() != 0 || range.posting_count() != 0) {
-    ReclamationDomain::Guard guard(domain);
-    range.RemovePostings(domain, [](const TransactionRecord& r) { return r.status() == TransactionStatus::kAborted; });
+  while (working.load() != 0 || range_.posting_count() != 0) {
+    ReclamationDomain::Guard guard(domain_);
+    range_.RemovePostings(domain_,
+                          [](const TransactionRecord& r) { return r.status() == TransactionStatus::kAborted; });
   }
   threads.clear();
   EXPECT_EQ(Postings(), "");

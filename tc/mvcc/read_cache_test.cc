@@ -27,10 +27,10 @@ class ReadCacheTest : public ::testing::Test {
   ~ReadCacheTest() override { testing::SetCasHandler(nullptr); }
 
   static uint64_t Hash(const std::string& key) { return RecordTable::Hash(kTable, key); }
-  RecordEntry* Find(const std::string& key) { return table.Find(Hash(key), kTable, key); }
+  RecordEntry* Find(const std::string& key) { return table_.Find(Hash(key), kTable, key); }
   // The reader's result: the value, "-" for absent, "?" for nothing, "conflict".
   std::string Sees(const std::string& key, uint64_t timestamp = 1) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     RecordEntry* const entry = Find(key);
     if (entry == nullptr) return "?";
     const Visible visible = FindVisible(entry->word.Load().head, {.timestamp = Timestamp{timestamp}});
@@ -43,9 +43,9 @@ class ReadCacheTest : public ::testing::Test {
   // Installs over `under`, over a copy, or into an empty chain. Returns `under` if given, else the new version; null: another live version is there.
   RecordVersion* Install(ReadCache& cache, const std::string& key, TransactionRecord* transaction,
                          RecordVersion* under = nullptr, bool removed = false) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     for (;;) {
-      RecordEntry* const entry = table.FindOrCreate(Hash(key), kTable, key);
+      RecordEntry* const entry = table_.FindOrCreate(Hash(key), kTable, key);
       HeadWord::Value seen = entry->word.Load();
       while (!seen.dead()) {
         RecordVersion* const live = LiveHead(seen.head);
@@ -53,27 +53,27 @@ class ReadCacheTest : public ::testing::Test {
         if (live != under && !over_copy) return nullptr;
         RecordVersion* const version = RecordVersion::Create(transaction, 1, removed, removed ? "" : "written");
         version->older.store(under);
-        if (InstallVersion(*entry, seen, version, Timestamp{0}, domain)) {
+        if (InstallVersion(*entry, seen, version, Timestamp{0}, domain_)) {
           if (over_copy) cache.Replaced(*live);
           return under != nullptr ? under : version;
         }
-        RecordVersion::Destroy(version, domain);
+        RecordVersion::Destroy(version, domain_);
       }
     }
   }
   // Removes an aborted version, as the collector does.
   void RemoveDead(const std::string& key) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     RecordEntry* const entry = Find(key);
     if (entry == nullptr) return;
-    RemoveDeadAndApplied(*entry, domain);
-    table.Remove(entry, kMaxTimestamp);
+    RemoveDeadAndApplied(*entry, domain_);
+    table_.Remove(entry, kMaxTimestamp);
   }
   void Drop(TransactionRecord* transaction) {
-    ReclamationDomain::Guard guard(domain);
-    transaction->DropReference(domain);
+    ReclamationDomain::Guard guard(domain_);
+    transaction->DropReference(domain_);
   }
-  void RemoveUnqueued(RecordEntry* entry) { table.Remove(entry, kMaxTimestamp); }
+  void RemoveUnqueued(RecordEntry* entry) { table_.Remove(entry, kMaxTimestamp); }
   void Clear(ReadCache& cache) {
     cache.Clear([&](RecordEntry* entry) { RemoveUnqueued(entry); });
   }
@@ -81,7 +81,7 @@ class ReadCacheTest : public ::testing::Test {
     return cache.Evict(most, [&](RecordEntry* entry) { RemoveUnqueued(entry); });
   }
   bool Refresh(ReadCache& cache, const std::string& key, const RecordVersion& version) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     return cache.Refresh(*Find(key), version);
   }
   static void Commit(TransactionRecord* transaction) {
@@ -95,9 +95,9 @@ class ReadCacheTest : public ::testing::Test {
     Commit(writer);
     const bool kept = version != nullptr && Refresh(cache, key, *version);
     if (version != nullptr && !kept) {  // as the collector does
-      ReclamationDomain::Guard guard(domain);
-      CollectApplied(*Find(key), version, domain);
-      table.Remove(Find(key), kMaxTimestamp);
+      ReclamationDomain::Guard guard(domain_);
+      CollectApplied(*Find(key), version, domain_);
+      table_.Remove(Find(key), kMaxTimestamp);
     }
     Drop(writer);
     return kept;
@@ -106,12 +106,12 @@ class ReadCacheTest : public ::testing::Test {
     return cache.Fill(Hash(key), kTable, key, value);
   }
 
-  ReclamationDomain domain;
-  RecordTable table{domain, 4};
+  ReclamationDomain domain_;
+  RecordTable table_{domain_, 4};
 };
 
 TEST_F(ReadCacheTest, ACopyIsSeenByEverybody) {
-  ReadCache cache(kRoomForAll, false, domain, table);
+  ReadCache cache(kRoomForAll, false, domain_, table_);
   EXPECT_EQ(Sees("a"), "?");
   EXPECT_FALSE(Fill(cache, "a", "1"));
   EXPECT_EQ(Sees("a", 1), "1");
@@ -122,11 +122,11 @@ TEST_F(ReadCacheTest, ACopyIsSeenByEverybody) {
   Clear(cache);
   EXPECT_EQ(Sees("a"), "?");
   EXPECT_EQ(cache.bytes(), 0u);
-  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table_.entries(), 0u);
 }
 
 TEST_F(ReadCacheTest, TheFirstCopyStays) {
-  ReadCache cache(kRoomForAll, false, domain, table);
+  ReadCache cache(kRoomForAll, false, domain_, table_);
   EXPECT_FALSE(Fill(cache, "a", "1"));
   EXPECT_FALSE(Fill(cache, "a", "1"));
   EXPECT_EQ(cache.filled(), 1u);
@@ -134,7 +134,7 @@ TEST_F(ReadCacheTest, TheFirstCopyStays) {
 }
 
 TEST_F(ReadCacheTest, S7OnlyIntoAChainWithoutALiveVersion) {
-  ReadCache cache(kRoomForAll, false, domain, table);
+  ReadCache cache(kRoomForAll, false, domain_, table_);
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
   EXPECT_FALSE(Fill(cache, "a", "old"));
@@ -149,7 +149,7 @@ TEST_F(ReadCacheTest, S7OnlyIntoAChainWithoutALiveVersion) {
 }
 
 TEST_F(ReadCacheTest, AWriterReplacesTheCopy) {
-  ReadCache cache(kRoomForAll, false, domain, table);
+  ReadCache cache(kRoomForAll, false, domain_, table_);
   EXPECT_FALSE(Fill(cache, "a", "old"));
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
@@ -164,12 +164,12 @@ TEST_F(ReadCacheTest, AWriterReplacesTheCopy) {
   EXPECT_EQ(cache.bytes(), BytesOf("a", 3));
   Clear(cache);
   EXPECT_EQ(cache.bytes(), 0u);
-  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table_.entries(), 0u);
 }
 
 // A version written over a copy becomes the copy when it is applied, and dead versions above it leave; not below another live version.
 TEST_F(ReadCacheTest, AnAppliedVersionBecomesTheCopy) {
-  ReadCache cache(kRoomForAll, false, domain, table);
+  ReadCache cache(kRoomForAll, false, domain_, table_);
   std::vector<TransactionRecord*> writers;
   for (const uint64_t timestamp : {20u, 30u, 40u}) writers.push_back(new TransactionRecord(Timestamp{timestamp}));
   EXPECT_FALSE(Fill(cache, "a", "old"));
@@ -199,12 +199,12 @@ TEST_F(ReadCacheTest, AnAppliedVersionBecomesTheCopy) {
 
 TEST_F(ReadCacheTest, WrittenValueIsKeptWhileThereIsRoom) {
   const uint64_t each = BytesOf("k00", 7);
-  ReadCache cache(16 * each, true, domain, table);
+  ReadCache cache(16 * each, true, domain_, table_);
   // An eighth stays free for records that are read.
   for (int i = 10; i < 40; ++i) EXPECT_EQ(Write(cache, Concat("k", i), 20), i < 24) << i;
   EXPECT_EQ(cache.bytes(), 14 * each);
   EXPECT_EQ(cache.no_room(), 0u);
-  EXPECT_EQ(table.entries(), 14u);
+  EXPECT_EQ(table_.entries(), 14u);
   for (int i = 10; i < 24; ++i) EXPECT_TRUE(Write(cache, Concat("k", i), 30)) << i;  // these are queued already
   EXPECT_EQ(Sees("k10"), "written");
   EXPECT_EQ(Sees("k24"), "?");
@@ -223,12 +223,12 @@ TEST_F(ReadCacheTest, WrittenValueIsKeptWhileThereIsRoom) {
   EXPECT_EQ(Sees("r10"), "written");
   Clear(cache);
   EXPECT_EQ(cache.bytes(), 0u);
-  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table_.entries(), 0u);
 }
 
 // A reader that has found a spill queues the entry while the collector is about to queue it for a written version.
 TEST_F(ReadCacheTest, AnEntryIsQueuedAndCountedOnce) {
-  ReadCache cache(kRoomForAll, true, domain, table);
+  ReadCache cache(kRoomForAll, true, domain_, table_);
   const std::atomic<uint64_t> spills{1};
   bool met = false;
   testing::SetPointHandler([&](std::string_view point) {
@@ -242,24 +242,24 @@ TEST_F(ReadCacheTest, AnEntryIsQueuedAndCountedOnce) {
   EXPECT_EQ(cache.bytes(), BytesOf("a", 7));
   Clear(cache);
   EXPECT_EQ(cache.bytes(), 0u);
-  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table_.entries(), 0u);
 }
 
 TEST_F(ReadCacheTest, S7AQueuedEntryStays) {
-  ReadCache cache(kRoomForAll, false, domain, table);
+  ReadCache cache(kRoomForAll, false, domain_, table_);
   EXPECT_FALSE(Fill(cache, "a", "old"));
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
   EXPECT_TRUE(writer->TryAbort());
   Drop(writer);
   RemoveDead("a");
-  ASSERT_EQ(table.entries(), 1u);
+  ASSERT_EQ(table_.entries(), 1u);
   Clear(cache);
-  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table_.entries(), 0u);
 }
 
 TEST_F(ReadCacheTest, AWrittenEntryLeavesTheQueueAndStays) {
-  ReadCache cache(kRoomForAll, false, domain, table);
+  ReadCache cache(kRoomForAll, false, domain_, table_);
   EXPECT_FALSE(Fill(cache, "a", "old"));
   auto* const writer = new TransactionRecord(Timestamp{20});
   EXPECT_NE(Install(cache, "a", writer), nullptr);
@@ -269,22 +269,22 @@ TEST_F(ReadCacheTest, AWrittenEntryLeavesTheQueueAndStays) {
   EXPECT_TRUE(writer->TryAbort());
   Drop(writer);
   RemoveDead("a");
-  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table_.entries(), 0u);
 }
 
 TEST_F(ReadCacheTest, ASealedEntryGetsNoCopy) {
-  ReadCache cache(kRoomForAll, false, domain, table);
+  ReadCache cache(kRoomForAll, false, domain_, table_);
   {
-    ReclamationDomain::Guard guard(domain);
-    RecordEntry* const entry = table.FindOrCreate(Hash("a"), kTable, "a");
-    EXPECT_TRUE(table.Remove(entry, kMaxTimestamp));
+    ReclamationDomain::Guard guard(domain_);
+    RecordEntry* const entry = table_.FindOrCreate(Hash("a"), kTable, "a");
+    EXPECT_TRUE(table_.Remove(entry, kMaxTimestamp));
     auto* const of_dc = new TransactionRecord(Timestamp{0});
     RecordVersion* const copy = RecordVersion::Create(of_dc, 0, false, "1");
     HeadWord::Value seen;
-    EXPECT_FALSE(InstallCopy(*entry, seen, nullptr, copy, domain));
+    EXPECT_FALSE(InstallCopy(*entry, seen, nullptr, copy, domain_));
     EXPECT_TRUE(seen.dead());
-    RecordVersion::Destroy(copy, domain);
-    of_dc->DropReference(domain);
+    RecordVersion::Destroy(copy, domain_);
+    of_dc->DropReference(domain_);
   }
   EXPECT_FALSE(Fill(cache, "a", "1"));  // into a new entry
   EXPECT_EQ(Sees("a"), "1");
@@ -292,7 +292,7 @@ TEST_F(ReadCacheTest, ASealedEntryGetsNoCopy) {
 
 TEST_F(ReadCacheTest, ALoweredBudgetEvictsAndARaisedOneHasRoom) {
   const uint64_t each = BytesOf("k00", 10);
-  ReadCache cache(16 * each, false, domain, table);
+  ReadCache cache(16 * each, false, domain_, table_);
   for (int i = 10; i < 20; ++i) EXPECT_FALSE(Fill(cache, Concat("k", i), "0123456789"));
   EXPECT_TRUE(cache.SetBudget(4 * each)) << "the collector has to evict";
   EXPECT_TRUE(Fill(cache, "k20", "0123456789"));
@@ -307,12 +307,12 @@ TEST_F(ReadCacheTest, ALoweredBudgetEvictsAndARaisedOneHasRoom) {
 
 // The collector is not woken for answers that are not kept.
 TEST_F(ReadCacheTest, WithABudgetOfZeroNothingIsKeptAndTheCollectorSleeps) {
-  ReadCache cache(kRoomForAll, true, domain, table);
+  ReadCache cache(kRoomForAll, true, domain_, table_);
   EXPECT_FALSE(Fill(cache, "a", "1"));
   EXPECT_TRUE(cache.SetBudget(0));
   EXPECT_FALSE(Evict(cache, 100));
   EXPECT_EQ(cache.bytes(), 0u);
-  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table_.entries(), 0u);
   EXPECT_FALSE(cache.SetBudget(0));
   EXPECT_FALSE(Fill(cache, "a", "1"));
   EXPECT_EQ(Sees("a"), "?");
@@ -321,7 +321,7 @@ TEST_F(ReadCacheTest, WithABudgetOfZeroNothingIsKeptAndTheCollectorSleeps) {
 
 TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
   const uint64_t each = BytesOf("k00", 10);
-  ReadCache cache(16 * each, false, domain, table);
+  ReadCache cache(16 * each, false, domain_, table_);
   bool woken = false;
   for (int i = 10; i < 50; ++i) {
     woken = Fill(cache, Concat("k", i), "0123456789");
@@ -338,7 +338,7 @@ TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
   EXPECT_EQ(Sees("k12"), "0123456789");
   EXPECT_FALSE(Evict(cache, 100));
   EXPECT_EQ(cache.evicted(), 2u);
-  EXPECT_EQ(table.entries(), 14u);
+  EXPECT_EQ(table_.entries(), 14u);
   EXPECT_EQ(Sees("k11"), "?");
   EXPECT_EQ(Sees("k13"), "?");
   EXPECT_FALSE(Evict(cache, 100));  // there is room
@@ -347,7 +347,7 @@ TEST_F(ReadCacheTest, NeverBeyondTheBudget) {
 
 TEST_F(ReadCacheTest, CopyReadLongAgoIsEvicted) {
   const uint64_t each = BytesOf("k00", 10);
-  ReadCache cache(16 * each, false, domain, table);
+  ReadCache cache(16 * each, false, domain_, table_);
   for (int i = 10; i < 26; ++i) {
     Fill(cache, Concat("k", i), "0123456789");
     EXPECT_EQ(Sees(Concat("k", i)), "0123456789");
@@ -362,7 +362,7 @@ TEST_F(ReadCacheTest, CopyReadLongAgoIsEvicted) {
 TEST_F(ReadCacheTest, UnderLoad) {
   constexpr uint64_t kKeys = 12;
   const uint64_t each = BytesOf("k0", 2);  // the values may be a little longer
-  ReadCache cache(8 * each, true, domain, table);
+  ReadCache cache(8 * each, true, domain_, table_);
   std::atomic<uint64_t> number{0}, fills_lost{0}, removals_lost{0};
   testing::SetCasHandler([&](std::string_view name) {
     if (Mix64(number.fetch_add(1)) % 8 != 0) return false;
@@ -410,7 +410,7 @@ TEST_F(ReadCacheTest, UnderLoad) {
   Clear(cache);
   EXPECT_EQ(cache.bytes(), 0u);
   for (uint64_t k = 0; k < kKeys; ++k) RemoveDead(Concat("k", k));
-  EXPECT_EQ(table.entries(), 0u);
+  EXPECT_EQ(table_.entries(), 0u);
 }
 
 }  // namespace

@@ -17,49 +17,49 @@ class ValueEvictorTest : public ::testing::Test {
   static constexpr uint32_t kBytes = 1000;
 
   ~ValueEvictorTest() override {
-    ReclamationDomain::Guard guard(domain);
-    for (TransactionRecord* transaction : transactions) transaction->DropReference(domain);
+    ReclamationDomain::Guard guard(domain_);
+    for (TransactionRecord* transaction : transactions_) transaction->DropReference(domain_);
   }
 
   // Commits a version of the key at this LSN, and folds it.
   void Commit(const std::string& key, uint64_t lsn, uint32_t bytes = kBytes) {
-    ReclamationDomain::Guard guard(domain);
-    transactions.push_back(new TransactionRecord(Timestamp{lsn}));
-    TransactionRecord* const transaction = transactions.back();
-    RecordEntry* const entry = table.FindOrCreate(RecordTable::Hash(TableId{1}, key), TableId{1}, key);
+    ReclamationDomain::Guard guard(domain_);
+    transactions_.push_back(new TransactionRecord(Timestamp{lsn}));
+    TransactionRecord* const transaction = transactions_.back();
+    RecordEntry* const entry = table_.FindOrCreate(RecordTable::Hash(TableId{1}, key), TableId{1}, key);
     RecordVersion* const version = RecordVersion::Create(transaction, 1, false, std::string(bytes, 'x'));
     HeadWord::Value seen = entry->word.Load();
     do version->older.store(LiveHead(seen.head));
-    while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain));
+    while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain_));
     transaction->TryStartCommit();
     version->SetPlace(Lsn{lsn});
     transaction->FinishCommit(Lsn{lsn});
     transaction->set_collected();
-    evictor.Add(Lsn{lsn}, entry, bytes);
+    evictor_.Add(Lsn{lsn}, entry, bytes);
   }
   // Number of paged-out versions of the key.
   int Paged(const std::string& key) {
-    ReclamationDomain::Guard guard(domain);
-    const RecordEntry* const entry = table.Find(RecordTable::Hash(TableId{1}, key), TableId{1}, key);
+    ReclamationDomain::Guard guard(domain_);
+    const RecordEntry* const entry = table_.Find(RecordTable::Hash(TableId{1}, key), TableId{1}, key);
     int paged = 0;
     for (const RecordVersion* v = entry->word.Load().head; v != nullptr; v = v->older.load()) paged += v->paged_out;
     return paged;
   }
 
-  uint64_t excess = 0;
-  Lsn durable{UINT64_MAX};
-  ReclamationDomain domain;
-  RecordTable table{domain, 4};
-  std::vector<TransactionRecord*> transactions;
-  ValueEvictor evictor{{.excess = [this] { return excess; }, .durable = [this] { return durable; }}, domain};
+  uint64_t excess_ = 0;
+  Lsn durable_{UINT64_MAX};
+  ReclamationDomain domain_;
+  RecordTable table_{domain_, 4};
+  std::vector<TransactionRecord*> transactions_;
+  ValueEvictor evictor_{{.excess = [this] { return excess_; }, .durable = [this] { return durable_; }}, domain_};
 };
 
 TEST_F(ValueEvictorTest, NothingLeavesWithinTheShare) {
   Commit("a", 10);
-  EXPECT_FALSE(evictor.pressed());
-  EXPECT_EQ(evictor.Run(Lsn{0}), 0u);
+  EXPECT_FALSE(evictor_.pressed());
+  EXPECT_EQ(evictor_.Run(Lsn{0}), 0u);
   EXPECT_EQ(Paged("a"), 0);
-  EXPECT_GT(evictor.bytes(), 0u);
+  EXPECT_GT(evictor_.bytes(), 0u);
 }
 
 TEST_F(ValueEvictorTest, AllOfItLeavesWhereThatIsNotEnough) {
@@ -67,23 +67,23 @@ TEST_F(ValueEvictorTest, AllOfItLeavesWhereThatIsNotEnough) {
   Commit("b", 20);
   Commit("a", 30);
   Commit("small", 40, kMinPagedOutBytes - 1);
-  excess = 100 * kBytes;
-  EXPECT_TRUE(evictor.pressed());
-  EXPECT_EQ(evictor.Run(Lsn{0}), 3u * kBytes);
+  excess_ = 100 * kBytes;
+  EXPECT_TRUE(evictor_.pressed());
+  EXPECT_EQ(evictor_.Run(Lsn{0}), 3u * kBytes);
   EXPECT_EQ(Paged("a"), 2);
   EXPECT_EQ(Paged("b"), 1);
   EXPECT_EQ(Paged("small"), 0);
-  EXPECT_EQ(evictor.versions(), 3u);
-  EXPECT_EQ(evictor.bytes(), 0u);
-  EXPECT_EQ(evictor.Run(Lsn{0}), 0u);
+  EXPECT_EQ(evictor_.versions(), 3u);
+  EXPECT_EQ(evictor_.bytes(), 0u);
+  EXPECT_EQ(evictor_.Run(Lsn{0}), 0u);
 }
 
 // The value evictor takes entries in batches: beyond the batch that ends the excess nothing is paged out.
 TEST_F(ValueEvictorTest, TheFirstOnesLeaveFirst) {
   constexpr int kMany = 1000;
   for (int i = 0; i < kMany; ++i) Commit("k" + std::to_string(i), static_cast<uint64_t>(10 + i));
-  excess = kBytes;
-  EXPECT_GE(evictor.Run(Lsn{0}), kBytes);
+  excess_ = kBytes;
+  EXPECT_GE(evictor_.Run(Lsn{0}), kBytes);
   EXPECT_EQ(Paged("k0"), 1);
   EXPECT_EQ(Paged("k999"), 0);
 }
@@ -91,13 +91,13 @@ TEST_F(ValueEvictorTest, TheFirstOnesLeaveFirst) {
 TEST_F(ValueEvictorTest, CommitThatIsNotDurableWaits) {
   Commit("a", 10);
   Commit("b", 20);
-  excess = 100 * kBytes;
-  durable = Lsn{20};
-  EXPECT_EQ(evictor.Run(Lsn{0}), kBytes);
+  excess_ = 100 * kBytes;
+  durable_ = Lsn{20};
+  EXPECT_EQ(evictor_.Run(Lsn{0}), kBytes);
   EXPECT_EQ(Paged("a"), 1);
   EXPECT_EQ(Paged("b"), 0);
-  durable = Lsn{21};
-  EXPECT_EQ(evictor.Run(Lsn{0}), kBytes);
+  durable_ = Lsn{21};
+  EXPECT_EQ(evictor_.Run(Lsn{0}), kBytes);
   EXPECT_EQ(Paged("b"), 1);
 }
 
@@ -106,11 +106,11 @@ TEST_F(ValueEvictorTest, CollectedCommitIsForgotten) {
   Commit("a", 10);
   Commit("b", 20);
   Commit("c", 30);
-  EXPECT_EQ(evictor.Run(Lsn{20}), 0u);
-  const uint64_t one = evictor.bytes();
+  EXPECT_EQ(evictor_.Run(Lsn{20}), 0u);
+  const uint64_t one = evictor_.bytes();
   EXPECT_GT(one, 0u);
-  excess = 100 * kBytes;
-  EXPECT_EQ(evictor.Run(Lsn{20}), kBytes);
+  excess_ = 100 * kBytes;
+  EXPECT_EQ(evictor_.Run(Lsn{20}), kBytes);
   EXPECT_EQ(Paged("a") + Paged("b"), 0);
   EXPECT_EQ(Paged("c"), 1);
 }

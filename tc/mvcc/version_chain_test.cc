@@ -14,25 +14,25 @@ namespace {
 class VersionChainTest : public ::testing::Test {
  protected:
   VersionChainTest() {
-    ReclamationDomain::Guard guard(domain);
-    entry = table.FindOrCreate(1, TableId{1}, "k");
+    ReclamationDomain::Guard guard(domain_);
+    entry_ = table_.FindOrCreate(1, TableId{1}, "k");
   }
   ~VersionChainTest() override {
     testing::SetPointHandler(nullptr);
-    ReclamationDomain::Guard guard(domain);
-    for (TransactionRecord* transaction : transactions) transaction->DropReference(domain);
+    ReclamationDomain::Guard guard(domain_);
+    for (TransactionRecord* transaction : transactions_) transaction->DropReference(domain_);
   }
 
   TransactionRecord* Txn(uint64_t timestamp) {
-    transactions.push_back(new TransactionRecord(Timestamp{timestamp}));
-    return transactions.back();
+    transactions_.push_back(new TransactionRecord(Timestamp{timestamp}));
+    return transactions_.back();
   }
   RecordVersion* Install(TransactionRecord* transaction, uint32_t sequence = 1, bool tombstone = false) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     RecordVersion* version = RecordVersion::Create(transaction, sequence, tombstone, "v");
-    HeadWord::Value seen = entry->word.Load();
+    HeadWord::Value seen = entry_->word.Load();
     do version->older.store(LiveHead(seen.head));
-    while (!InstallVersion(*entry, seen, version, Timestamp{0}, domain));
+    while (!InstallVersion(*entry_, seen, version, Timestamp{0}, domain_));
     return version;
   }
   RecordVersion* Committed(uint64_t timestamp) {
@@ -43,14 +43,14 @@ class VersionChainTest : public ::testing::Test {
     return version;
   }
   void Collect(RecordVersion* version) {
-    ReclamationDomain::Guard guard(domain);
-    CollectApplied(*entry, version, domain);
+    ReclamationDomain::Guard guard(domain_);
+    CollectApplied(*entry_, version, domain_);
   }
   // "20a 10": timestamps from the head down; a: aborted, w: withdrawn, p: pending.
   std::string Chain() {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     std::string text;
-    for (const RecordVersion* v = entry->word.Load().head; v != nullptr; v = v->older.load()) {
+    for (const RecordVersion* v = entry_->word.Load().head; v != nullptr; v = v->older.load()) {
       if (!text.empty()) text += ' ';
       text += std::to_string(v->transaction->timestamp().value);
       if (v->withdrawn.load()) {
@@ -64,18 +64,18 @@ class VersionChainTest : public ::testing::Test {
     return text;
   }
   std::string Sees(uint64_t timestamp, const TransactionRecord* self = nullptr, uint32_t own_below = UINT32_MAX) {
-    ReclamationDomain::Guard guard(domain);
-    const Visible visible = FindVisible(entry->word.Load().head, {Timestamp{timestamp}, self, own_below});
+    ReclamationDomain::Guard guard(domain_);
+    const Visible visible = FindVisible(entry_->word.Load().head, {Timestamp{timestamp}, self, own_below});
     if (visible.kind == Visible::Kind::kNothing) return "-";
     const std::string text =
         std::to_string(visible.version->version().timestamp.value) + "/" + std::to_string(visible.version->sequence);
     return (visible.kind == Visible::Kind::kConflict ? "!" : "") + text;
   }
 
-  ReclamationDomain domain;
-  RecordTable table{domain, 0};
-  RecordEntry* entry = nullptr;
-  std::vector<TransactionRecord*> transactions;
+  ReclamationDomain domain_;
+  RecordTable table_{domain_, 0};
+  RecordEntry* entry_ = nullptr;
+  std::vector<TransactionRecord*> transactions_;
 };
 
 TEST_F(VersionChainTest, ReaderFindsTheNewestVisibleVersion) {
@@ -128,7 +128,7 @@ TEST_F(VersionChainTest, R7AbortIsOneStoreForAllVersions) {
   EXPECT_TRUE(doomed->TryAbort());
   EXPECT_FALSE(doomed->TryStartCommit());
   EXPECT_EQ(Sees(30), "10/1");
-  EXPECT_EQ(LiveHead(entry->word.Load().head)->version().timestamp, Timestamp{10});
+  EXPECT_EQ(LiveHead(entry_->word.Load().head)->version().timestamp, Timestamp{10});
   // An installer unlinks dead versions.
   Install(Txn(40));
   EXPECT_EQ(Chain(), "40p 10");
@@ -141,12 +141,12 @@ TEST_F(VersionChainTest, R4WithdrawnVersionsAreNobodys) {
   intent->withdrawn.store(true);
   EXPECT_EQ(Sees(30), "10/1");
   EXPECT_EQ(Sees(20, owner), "10/1");
-  EXPECT_EQ(LiveHead(entry->word.Load().head)->version().timestamp, Timestamp{10});
+  EXPECT_EQ(LiveHead(entry_->word.Load().head)->version().timestamp, Timestamp{10});
   Install(owner, 2);
   EXPECT_EQ(Chain(), "20p 10");
   owner->TryAbort();
-  ReclamationDomain::Guard guard(domain);
-  RemoveDeadAndApplied(*entry, domain);
+  ReclamationDomain::Guard guard(domain_);
+  RemoveDeadAndApplied(*entry_, domain_);
   EXPECT_EQ(Chain(), "10");
 }
 
@@ -163,8 +163,8 @@ TEST_F(VersionChainTest, S6AppliedVersionsEndTheChain) {
   EXPECT_EQ(Sees(25), "20/1") << "what the DC would tell";
   EXPECT_EQ(Sees(15), "-");
   pending->TryAbort();
-  ReclamationDomain::Guard guard(domain);
-  RemoveDeadAndApplied(*entry, domain);
+  ReclamationDomain::Guard guard(domain_);
+  RemoveDeadAndApplied(*entry_, domain_);
   EXPECT_EQ(Chain(), "");
 }
 
@@ -213,8 +213,8 @@ TEST_F(VersionChainTest, AnInstallerAndTheCollectorRace) {
       EXPECT_EQ(Sees(40, writer), "40/1");
       EXPECT_EQ(Sees(15), "-");
       writer->TryAbort();
-      ReclamationDomain::Guard guard(domain);
-      RemoveDeadAndApplied(*entry, domain);
+      ReclamationDomain::Guard guard(domain_);
+      RemoveDeadAndApplied(*entry_, domain_);
       EXPECT_EQ(Chain(), "");
     }
   }
@@ -245,11 +245,11 @@ TEST_F(VersionChainTest, ADyingHeadOverSeveralCollections) {
 TEST_F(VersionChainTest, UnreadVersionsGo) {
   for (const uint64_t t : {10, 20, 30, 40, 50}) Committed(t);
   const auto collect = [this](const Readers& readers) {
-    ReclamationDomain::Guard guard(domain);
-    return CollectUnread(*entry, readers, domain).versions;
+    ReclamationDomain::Guard guard(domain_);
+    return CollectUnread(*entry_, readers, domain_).versions;
   };
   EXPECT_EQ(collect(Readers({}, Timestamp{60})), 0u);  // none is folded
-  for (TransactionRecord* t : transactions) t->set_collected();
+  for (TransactionRecord* t : transactions_) t->set_collected();
   EXPECT_EQ(collect(Readers({25}, Timestamp{45})), 2u);
   EXPECT_EQ(Chain(), "50 40 20");  // readers from 45 to 50 read 40
   EXPECT_EQ(collect(Readers({25, 41}, Timestamp{50})), 0u);
@@ -265,12 +265,12 @@ TEST_F(VersionChainTest, ReplacedVersionsGo) {
   Committed(10);
   TransactionRecord* const t20 = Txn(20);
   for (uint32_t sequence = 1; sequence <= 3; ++sequence) Install(t20, sequence);
-  for (TransactionRecord* t : transactions) t->set_collected();
-  ReclamationDomain::Guard guard(domain);
-  EXPECT_EQ(CollectUnread(*entry, Readers(), domain).versions, 0u);
+  for (TransactionRecord* t : transactions_) t->set_collected();
+  ReclamationDomain::Guard guard(domain_);
+  EXPECT_EQ(CollectUnread(*entry_, Readers(), domain_).versions, 0u);
   t20->TryStartCommit();
   t20->FinishCommit(Lsn{20});
-  const Unread unread = CollectUnread(*entry, Readers(), domain);
+  const Unread unread = CollectUnread(*entry_, Readers(), domain_);
   EXPECT_EQ(unread.versions, 2u);
   EXPECT_EQ(unread.bytes, 0u);
   EXPECT_EQ(Chain(), "20 10");

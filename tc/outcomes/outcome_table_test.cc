@@ -39,23 +39,23 @@ class OutcomeTableTest : public ::testing::Test {
 
   // One bucket of twelve slots.
   void Reset(const RecoveredLog& recovered = {}, Duration window = seconds(600)) {
-    table = std::make_unique<OutcomeTable>(
+    table_ = std::make_unique<OutcomeTable>(
         OutcomeTableOptions{.max_outcomes = 12, .window = window, .first_timestamp = Timestamp(kFirst)}, RealRuntime(),
-        domain);
-    table->Recover(recovered);
+        domain_);
+    table_->Recover(recovered);
   }
   static TransactionName Name(uint64_t number, uint64_t not_before = kFirst) {
     return {.id = {.high = 7, .low = number}, .not_before = Timestamp(not_before)};
   }
   static Deadline Soon() { return RealRuntime().Now() + seconds(20); }
   std::string Ask(const TransactionName& name, uint64_t next = 1000) {
-    return Text(table->Ask(name, Timestamp(next), Soon()));
+    return Text(table_->Ask(name, Timestamp(next), Soon()));
   }
   // Commits at LSN 8 * timestamp, and returns the status of the attempt as text.
   std::string Commit(const TransactionName& name, uint64_t timestamp) {
-    const Result<OutcomeTable::Entry*> entry = table->BeginCommit(name, Timestamp(timestamp));
+    const Result<OutcomeTable::Entry*> entry = table_->BeginCommit(name, Timestamp(timestamp));
     if (!entry.ok()) return std::string(ErrorCodeName(entry.status().code()));
-    table->Finish(*entry, Lsn(8 * timestamp));
+    table_->Finish(*entry, Lsn(8 * timestamp));
     return "OK";
   }
   // Runs `action` once, at the first pass of the point.
@@ -68,31 +68,31 @@ class OutcomeTableTest : public ::testing::Test {
     });
   }
 
-  ReclamationDomain domain;
-  std::unique_ptr<OutcomeTable> table;
+  ReclamationDomain domain_;
+  std::unique_ptr<OutcomeTable> table_;
 };
 
 TEST_F(OutcomeTableTest, ACommitIsAnsweredEachTimeTheSame) {
   EXPECT_EQ(Commit(Name(1), 110), "OK");
   EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
   EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
-  EXPECT_EQ(table->entries(), 1u);
-  EXPECT_EQ(table->fenced(), 0u);
-  EXPECT_EQ(table->asked(), 2u);
+  EXPECT_EQ(table_->entries(), 1u);
+  EXPECT_EQ(table_->fenced(), 0u);
+  EXPECT_EQ(table_->asked(), 2u);
 }
 
 TEST_F(OutcomeTableTest, TransactionAskedForBeforeItsCommitNeverCommits) {
   EXPECT_EQ(Ask(Name(1)), "not committed");
   EXPECT_EQ(Commit(Name(1), 110), "ABORTED");
   EXPECT_EQ(Ask(Name(1)), "not committed");
-  EXPECT_EQ(table->fenced(), 1u);
+  EXPECT_EQ(table_->fenced(), 1u);
   EXPECT_EQ(Commit(Name(2), 111), "OK") << "another one does not care";
 }
 
 TEST_F(OutcomeTableTest, ADroppedCommitIsNone) {
-  const Result<OutcomeTable::Entry*> entry = table->BeginCommit(Name(1), Timestamp(110));
+  const Result<OutcomeTable::Entry*> entry = table_->BeginCommit(Name(1), Timestamp(110));
   ASSERT_TRUE(entry.ok());
-  table->Drop(*entry);
+  table_->Drop(*entry);
   EXPECT_EQ(Ask(Name(1)), "not committed");
 }
 
@@ -138,10 +138,10 @@ TEST_F(OutcomeTableTest, BeingCommittedWhenTheFenceIsThere) {
   Result<OutcomeTable::Entry*> entry = DEUT_ERROR(kInternal, "not yet");
   std::unique_ptr<Thread> committer;
   At("outcome.before_fence", [&] {
-    entry = table->BeginCommit(Name(1), Timestamp(110));
+    entry = table_->BeginCommit(Name(1), Timestamp(110));
     testing::SetPointHandler([&](std::string_view name) {
       if (name != "outcome.commit_found" || committer != nullptr) return;
-      committer = RealRuntime().StartThread("committer", [&] { table->Finish(*entry, Lsn(880)); });
+      committer = RealRuntime().StartThread("committer", [&] { table_->Finish(*entry, Lsn(880)); });
     });
   });
   EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
@@ -151,10 +151,10 @@ TEST_F(OutcomeTableTest, BeingCommittedWhenTheFenceIsThere) {
 
 // A commit that is not appended before the deadline is neither committed nor not committed.
 TEST_F(OutcomeTableTest, ACommitThatTakesTooLong) {
-  const Result<OutcomeTable::Entry*> entry = table->BeginCommit(Name(1), Timestamp(110));
+  const Result<OutcomeTable::Entry*> entry = table_->BeginCommit(Name(1), Timestamp(110));
   ASSERT_TRUE(entry.ok());
-  EXPECT_EQ(Text(table->Ask(Name(1), Timestamp(1000), RealRuntime().Now())), "DEADLINE_EXCEEDED");
-  table->Finish(*entry, Lsn(880));
+  EXPECT_EQ(Text(table_->Ask(Name(1), Timestamp(1000), RealRuntime().Now())), "DEADLINE_EXCEEDED");
+  table_->Finish(*entry, Lsn(880));
   EXPECT_EQ(Ask(Name(1)), "committed 110 at 880");
 }
 
@@ -189,15 +189,15 @@ TEST_F(OutcomeTableTest, EvictedOutcomeIsNotDenied) {
   EXPECT_EQ(Ask(Name(0)), "too old");
   EXPECT_EQ(Ask(Name(77, 118)), "not committed");
   EXPECT_EQ(Ask(Name(12)), "committed 122 at 976");
-  EXPECT_EQ(table->entries(), 12u);
+  EXPECT_EQ(table_->entries(), 12u);
 }
 
 // A client invents ids that share a bucket with another client's commit under a hash without a key, and asks for all of them.
 TEST_F(OutcomeTableTest, InventedIdsDoNotEvictAChosenCommit) {
   constexpr uint64_t kBuckets = 4096, kSlots = 12;
-  table = std::make_unique<OutcomeTable>(
+  table_ = std::make_unique<OutcomeTable>(
       OutcomeTableOptions{.max_outcomes = kBuckets * kSlots, .first_timestamp = Timestamp(kFirst)}, RealRuntime(),
-      domain);
+      domain_);
   const auto bucket_without_key = [](const TransactionId& id) {
     uint64_t mixed = (id.high ^ std::rotl(id.low, 32)) * 0x9E3779B97F4A7C15u;
     mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9u;
@@ -248,19 +248,19 @@ TEST_F(OutcomeTableTest, TheNextStartKnowsTheOutcomesInTheLog) {
 TEST_F(OutcomeTableTest, TheLogIsCut) {
   ASSERT_EQ(Commit(Name(1), 110), "OK");
   ASSERT_EQ(Commit(Name(2), 120), "OK");
-  const Result<OutcomeTable::Entry*> entry = table->BeginCommit(Name(3), Timestamp(105));
+  const Result<OutcomeTable::Entry*> entry = table_->BeginCommit(Name(3), Timestamp(105));
   ASSERT_TRUE(entry.ok());
-  EXPECT_EQ(table->ForgetBelow(Lsn(880)), Timestamp(0));
-  EXPECT_EQ(table->ForgetBelow(Lsn(881)), Timestamp(111));
+  EXPECT_EQ(table_->ForgetBelow(Lsn(880)), Timestamp(0));
+  EXPECT_EQ(table_->ForgetBelow(Lsn(881)), Timestamp(111));
   EXPECT_EQ(Ask(Name(1)), "too old");
   EXPECT_EQ(Ask(Name(2)), "committed 120 at 960");
-  table->Finish(*entry, Lsn(2000));
+  table_->Finish(*entry, Lsn(2000));
   EXPECT_EQ(Ask(Name(3)), "committed 105 at 2000");
-  EXPECT_EQ(table->entries(), 2u);
+  EXPECT_EQ(table_->entries(), 2u);
   Reset({}, Duration(-1));
   EXPECT_EQ(Ask(Name(1)), "not committed");
-  EXPECT_EQ(table->ForgetBelow(Lsn(8)), Timestamp(0));
-  EXPECT_EQ(table->entries(), 0u) << "fences go with the window";
+  EXPECT_EQ(table_->ForgetBelow(Lsn(8)), Timestamp(0));
+  EXPECT_EQ(table_->entries(), 0u) << "fences go with the window";
 }
 
 }  // namespace

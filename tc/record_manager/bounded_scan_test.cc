@@ -31,10 +31,10 @@ class BoundedScanTest : public ::testing::Test {
   BoundedScanTest() {
     std::vector<std::pair<std::string, std::string>> load;
     for (int i = 0; i < kKeys; ++i) load.push_back({KeyOf(i), i + 1 == kKeys ? "alive" : "deleted"});
-    f.Load(load);
-    f.SetRanges({KeyOf(kKeys / 2)});
-    f.dc->set_scan_records(1);
-    f.dc->AlterScans([](DataRequest* request) {
+    f_.Load(load);
+    f_.SetRanges({KeyOf(kKeys / 2)});
+    f_.dc->set_scan_records(1);
+    f_.dc->AlterScans([](DataRequest* request) {
       const RecordBatch::Iterator first(request->answer);
       if (first.Valid() && first.record().value == "deleted") request->answer.Clear();
     });
@@ -56,18 +56,18 @@ class BoundedScanTest : public ::testing::Test {
     return batches;
   }
 
-  EngineFixture f;
+  EngineFixture f_;
   std::atomic<size_t> answers_{0};  // that the scan has asked for
 };
 
 // The first batch asks request by request, the next ones by a stream, or also request by request.
 TEST_F(BoundedScanTest, ABatchOverDeletedRecordsEndsAndTheNextGoesOn) {
   for (const bool streams : {true, false}) {
-    f.dc->set_refuses_scans(!streams);
+    f_.dc->set_refuses_scans(!streams);
     for (const bool for_update : {false, true}) {
       for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
         SCOPED_TRACE(::testing::Message() << streams << for_update << static_cast<int>(direction));
-        TestTransaction t = f.Begin();
+        TestTransaction t = f_.Begin();
         Operation scan{.direction = direction, .for_update = for_update};
         std::string all;
         EXPECT_GT(Rest(t, &scan, &all), 4);
@@ -80,7 +80,7 @@ TEST_F(BoundedScanTest, ABatchOverDeletedRecordsEndsAndTheNextGoesOn) {
 
 // A limit of records does not make the scan go on for as long as it takes to find them.
 TEST_F(BoundedScanTest, AScanWithALimitOfRecordsEndsItsBatches) {
-  TestTransaction t = f.Begin();
+  TestTransaction t = f_.Begin();
   Operation scan{.limit_records = 1};
   bool more = false;
   EXPECT_EQ(t.ScanBatch(&scan, &more), "");
@@ -93,9 +93,9 @@ TEST_F(BoundedScanTest, AScanWithALimitOfRecordsEndsItsBatches) {
 // A batch without records has read its part of the range: an earlier transaction may not write there any more. The
 // part that the scan has not reached is free.
 TEST_F(BoundedScanTest, ABatchWithoutRecordsIsARangeRead) {
-  TestTransaction in_front = f.Begin();
-  TestTransaction behind = f.Begin();
-  TestTransaction t = f.Begin();
+  TestTransaction in_front = f_.Begin();
+  TestTransaction behind = f_.Begin();
+  TestTransaction t = f_.Begin();
   Operation scan{};
   bool more = false;
   EXPECT_EQ(t.ScanBatch(&scan, &more), "");
@@ -113,14 +113,14 @@ TEST_F(BoundedScanTest, ABatchWithoutRecordsIsARangeRead) {
 
 // The removal of a range also works on limited parts, which may remove nothing.
 TEST_F(BoundedScanTest, TheRemovalOfARangeGoesOnOverDeletedRecords) {
-  TestTransaction t = f.Begin();
+  TestTransaction t = f_.Begin();
   std::string low;
   uint32_t removed = 0;
   int batches = 0;
   for (bool complete = false; !complete; ++batches) {
     const Operation remove{.kind = OperationKind::kRemoveRange, .table = EngineFixture::kTable, .low = low};
     OperationResult result;
-    ASSERT_TRUE(f.manager->RemoveRange(t.transaction(), remove, &result, EngineFixture::Soon()).ok());
+    ASSERT_TRUE(f_.manager->RemoveRange(t.transaction(), remove, &result, EngineFixture::Soon()).ok());
     removed += result.removed;
     complete = result.complete;
     if (complete) continue;
@@ -134,10 +134,10 @@ TEST_F(BoundedScanTest, TheRemovalOfARangeGoesOnOverDeletedRecords) {
 
 // Every answer comes at once, so nothing but the check between two answers meets the deadline.
 TEST_F(BoundedScanTest, ADeadlineEndsAScanBetweenTwoAnswers) {
-  TestTransaction t = f.Begin();
+  TestTransaction t = f_.Begin();
   const Operation scan{.kind = OperationKind::kScan, .table = EngineFixture::kTable};
   OperationResult result;
-  EXPECT_EQ(f.manager->Scan(t.transaction(), scan, &result, RealRuntime().Now()), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(f_.manager->Scan(t.transaction(), scan, &result, RealRuntime().Now()), ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(answers_.load(), 1u);
 }
 

@@ -40,17 +40,17 @@ class WatchedRuntime final : public Runtime {
 class BoundedWaitTest : public ::testing::Test {
  protected:
   explicit BoundedWaitTest(EngineFixtureOptions options = {.conflict_wait = seconds(20)})
-      : f([&] {
-          options.engine_runtime = &runtime;
+      : f_([&] {
+          options.engine_runtime = &runtime_;
           return options;
         }()) {
-    f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
+    f_.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
   }
 
-  uint64_t waits() const { return f.engine->counters.waits.load(); }
+  uint64_t waits() const { return f_.engine->counters.waits.load(); }
 
-  WatchedRuntime runtime;
-  EngineFixture f;
+  WatchedRuntime runtime_;
+  EngineFixture f_;
 };
 
 // Commits a transaction on a thread of its own, which stops in the middle until Join, or until another thread waits
@@ -109,16 +109,16 @@ std::string DoInsert(TestTransaction& t) { return t.Insert("b", "2"); }
 class MeetingTest : public BoundedWaitTest, public ::testing::WithParamInterface<Meeting> {};
 
 TEST_P(MeetingTest, WaitsUntilItIsCommitted) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   ASSERT_EQ(t10.Put("b", "1"), "ok");
   ASSERT_EQ(t10.Put("bb", "1"), "ok");
   Committing committing(t10);
-  committing.ReleaseWhenAwaited(runtime);
+  committing.ReleaseWhenAwaited(runtime_);
   EXPECT_EQ(GetParam().run(t20), GetParam().outcome);
   committing.Join();
   EXPECT_EQ(waits(), 1u);
-  EXPECT_EQ(f.engine->counters.waits_ended.load(), 1u);
-  EXPECT_GE(runtime.wakes.load(), 1) << "it was time that ended the wait";
+  EXPECT_EQ(f_.engine->counters.waits_ended.load(), 1u);
+  EXPECT_GE(runtime_.wakes.load(), 1) << "it was time that ended the wait";
   EXPECT_EQ(t20.Commit(), "ok");
 }
 
@@ -140,12 +140,12 @@ class ShortWaitTest : public BoundedWaitTest, public ::testing::WithParamInterfa
 
 // The wait is limited. A transaction that is not decided when the time is up is a conflict.
 TEST_P(ShortWaitTest, LosesWhenTheTimeIsUp) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   ASSERT_EQ(t10.Put("b", "1"), "ok");
   const Committing committing(t10);
   EXPECT_EQ(GetParam().run(t20), GetParam().at_once);
   EXPECT_EQ(waits(), 1u);
-  EXPECT_EQ(f.engine->counters.waits_ended.load(), 0u);
+  EXPECT_EQ(f_.engine->counters.waits_ended.load(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShortWaitTest,
@@ -156,8 +156,8 @@ INSTANTIATE_TEST_SUITE_P(All, ShortWaitTest,
 
 // An active transaction may stay active as long as its client likes.
 TEST_F(BoundedWaitTest, NobodyWaitsForAnActiveTransaction) {
-  f.engine->conflicts.wait = milliseconds(3);
-  TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin(), t40 = f.Begin();
+  f_.engine->conflicts.wait = milliseconds(3);
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin(), t30 = f_.Begin(), t40 = f_.Begin();
   EXPECT_EQ(t10.Put("b", "1"), "ok");
   EXPECT_EQ(t20.Get("b"), "read-uncommitted");
   EXPECT_EQ(t30.Scan(), "range-writer");
@@ -168,8 +168,8 @@ TEST_F(BoundedWaitTest, NobodyWaitsForAnActiveTransaction) {
 
 // Waits go from later to earlier timestamps, so they form no cycle.
 TEST_F(BoundedWaitTest, NobodyWaitsForALaterTransaction) {
-  f.engine->conflicts.wait = milliseconds(3);
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  f_.engine->conflicts.wait = milliseconds(3);
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   ASSERT_EQ(t20.Put("b", "2"), "ok");
   const Committing committing(t20);
   EXPECT_EQ(t10.Put("b", "1"), "write-uncommitted");
@@ -177,8 +177,8 @@ TEST_F(BoundedWaitTest, NobodyWaitsForALaterTransaction) {
 }
 
 TEST_F(BoundedWaitTest, NobodyWaitsWhereItIsSwitchedOff) {
-  f.engine->conflicts.wait = Duration{0};
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  f_.engine->conflicts.wait = Duration{0};
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   ASSERT_EQ(t10.Put("b", "1"), "ok");
   const Committing committing(t10);
   EXPECT_EQ(t20.Get("b"), "read-uncommitted");

@@ -11,27 +11,27 @@ namespace {
 
 class CachedReadTest : public ::testing::Test {
  protected:
-  CachedReadTest() { f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}}); }
+  CachedReadTest() { f_.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}}); }
   ~CachedReadTest() override { testing::SetPointHandler(nullptr); }
 
   std::string Get(std::string_view key) {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     std::string value = txn.Get(key);
     if (txn.open()) EXPECT_EQ(txn.Commit(), "ok");
     return value;
   }
   std::string Put(std::string_view key, std::string_view value) {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     const std::string put = txn.Put(key, value);
     return put == "ok" ? txn.Commit() : put;
   }
   uint64_t AskedBy(const std::function<void()>& action) {
-    const uint64_t before = f.dc->requests();
+    const uint64_t before = f_.dc->requests();
     action();
-    return f.dc->requests() - before;
+    return f_.dc->requests() - before;
   }
 
-  EngineFixture f{{.read_cache_bytes = 1 << 20}};
+  EngineFixture f_{{.read_cache_bytes = 1 << 20}};
 };
 
 TEST_F(CachedReadTest, TheDcIsAskedOnce) {
@@ -39,11 +39,11 @@ TEST_F(CachedReadTest, TheDcIsAskedOnce) {
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("b"), "0"); }), 0u);
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("x"), "-"); }), 1u);
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("x"), "-"); }), 0u);
-  EXPECT_EQ(AskedBy([&] { EXPECT_EQ(f.BeginSnapshot().Get("b"), "0"); }), 0u);
-  EXPECT_EQ(f.engine->counters.cache_reads.value(), 3u);
-  f.ClearReadCache();
-  EXPECT_TRUE(f.Settle());
-  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_EQ(AskedBy([&] { EXPECT_EQ(f_.BeginSnapshot().Get("b"), "0"); }), 0u);
+  EXPECT_EQ(f_.engine->counters.cache_reads.value(), 3u);
+  f_.ClearReadCache();
+  EXPECT_TRUE(f_.Settle());
+  EXPECT_EQ(f_.records->entries(), 0u);
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("b"), "0"); }), 1u);
 }
 
@@ -52,41 +52,41 @@ TEST_F(CachedReadTest, AWriteReplacesTheCopy) {
   EXPECT_EQ(Put("b", "1"), "ok");
   EXPECT_EQ(Get("b"), "1");
   // The write is applied and stays as the copy, because the key had been read.
-  f.PumpAndCollect();
-  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
-  EXPECT_EQ(f.read_cache->refreshed(), 1u);
+  f_.PumpAndCollect();
+  EXPECT_EQ(f_.engine->counters.pinned_bytes.load(), 0u);
+  EXPECT_EQ(f_.read_cache->refreshed(), 1u);
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("b"), "1"); }), 0u);
   EXPECT_EQ(Put("a", "1"), "ok");
-  f.PumpAndCollect();
-  EXPECT_EQ(f.read_cache->refreshed(), 1u);
+  f_.PumpAndCollect();
+  EXPECT_EQ(f_.read_cache->refreshed(), 1u);
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("a"), "1"); }), 1u);
   {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     EXPECT_EQ(txn.Remove("b"), "ok");
     EXPECT_EQ(txn.Commit(), "ok");
   }
   EXPECT_EQ(Get("b"), "-");
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   EXPECT_EQ(Get("b"), "-");
 }
 
 // A reader that is earlier than the writer still sees the old record: from the DC, which does not get the update
 // before the reader has ended (S1).
 TEST_F(CachedReadTest, OldReadersAndWritersThatAbort) {
-  TestTransaction old = f.Begin();
+  TestTransaction old = f_.Begin();
   EXPECT_EQ(Get("b"), "0");
   {
-    TestTransaction snapshot = f.BeginSnapshot();
-    TestTransaction writer = f.Begin();
+    TestTransaction snapshot = f_.BeginSnapshot();
+    TestTransaction writer = f_.Begin();
     EXPECT_EQ(writer.Put("b", "1"), "ok");
     EXPECT_EQ(old.Get("b"), "0");
     EXPECT_EQ(snapshot.Get("b"), "0");
     writer.Abort();
   }
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   EXPECT_EQ(Get("b"), "0");
   EXPECT_EQ(Put("b", "2"), "ok");
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   EXPECT_EQ(old.Get("b"), "0");
   EXPECT_EQ(Get("b"), "2");
 }
@@ -96,7 +96,7 @@ TEST_F(CachedReadTest, S7NotOverAVersion) {
   AtPoint point("read.before_fill", [&] { EXPECT_EQ(Put("b", "1"), "ok"); });
   EXPECT_EQ(Get("b"), "0");
   EXPECT_TRUE(point.reached());
-  EXPECT_EQ(f.read_cache->filled(), 0u);
+  EXPECT_EQ(f_.read_cache->filled(), 0u);
   EXPECT_EQ(Get("b"), "1");
 }
 
@@ -105,11 +105,11 @@ TEST_F(CachedReadTest, S7NotOverAVersion) {
 TEST_F(CachedReadTest, S7OnlyWhileItsReaderHoldsLowWaterBack) {
   AtPoint point("read.before_fill", [&] {
     EXPECT_EQ(Put("b", "1"), "ok");
-    f.PumpAndCollect();
+    f_.PumpAndCollect();
   });
   EXPECT_EQ(Get("b"), "0");
   EXPECT_TRUE(point.reached());
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   EXPECT_EQ(Get("b"), "1");
 }
 
@@ -117,7 +117,7 @@ TEST_F(CachedReadTest, PreconditionsAreAnswered) {
   EXPECT_EQ(Get("b"), "0");
   EXPECT_EQ(Get("x"), "-");
   EXPECT_EQ(AskedBy([&] {
-              TestTransaction txn = f.Begin();
+              TestTransaction txn = f_.Begin();
               EXPECT_EQ(txn.Insert("b", "1"), "ALREADY_EXISTS");
               EXPECT_EQ(txn.Insert("x", "1"), "ok");
               EXPECT_EQ(txn.Commit(), "ok");
@@ -131,14 +131,14 @@ TEST_F(CachedReadTest, PreconditionsAreAnswered) {
 // the DC again. That copy is newer than the DC's answer to the scan.
 TEST_F(CachedReadTest, S7AScanTakesACopyForTheNewest) {
   for (const bool removed : {false, true}) {
-    TestTransaction writer = f.Begin();
+    TestTransaction writer = f_.Begin();
     EXPECT_EQ(removed ? writer.Remove("b") : writer.Put("b", "1"), "ok");
     EXPECT_EQ(writer.Commit(), "ok");
-    TestTransaction scanner = f.Begin();
+    TestTransaction scanner = f_.Begin();
     AtPoint point("scan.after_dc", [&] {
-      f.PumpAndCollect();
+      f_.PumpAndCollect();
       EXPECT_EQ(Get("b"), removed ? "-" : "1");
-      EXPECT_GT(f.read_cache->filled(), 0u);
+      EXPECT_GT(f_.read_cache->filled(), 0u);
     });
     EXPECT_EQ(scanner.Scan(), removed ? "a=0 c=0" : "a=0 b=1 c=0");
     EXPECT_TRUE(point.reached());
@@ -149,51 +149,51 @@ TEST_F(CachedReadTest, S7AScanTakesACopyForTheNewest) {
 TEST_F(CachedReadTest, AScanTakesNoKeysFromCopies) {
   EXPECT_EQ(Get("b"), "0");
   EXPECT_EQ(Get("x"), "-");
-  EXPECT_EQ(f.Contents(), "a=0 b=0 c=0");
+  EXPECT_EQ(f_.Contents(), "a=0 b=0 c=0");
   EXPECT_EQ(Put("b", "1"), "ok");
   EXPECT_EQ(Put("x", "1"), "ok");
-  EXPECT_EQ(f.Contents(), "a=0 b=1 c=0 x=1");
+  EXPECT_EQ(f_.Contents(), "a=0 b=1 c=0 x=1");
 }
 
 // X3: a new incarnation has everything that was ever sent before it is read from, so copies stay right.
 TEST_F(CachedReadTest, AcrossLivesOfTheDc) {
   EXPECT_EQ(Get("b"), "0");
   EXPECT_EQ(Put("a", "1"), "ok");
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   EXPECT_EQ(Get("a"), "1");
-  f.dc->Restart();
+  f_.dc->Restart();
   EXPECT_EQ(AskedBy([&] {
               EXPECT_EQ(Get("a"), "1");
               EXPECT_EQ(Get("b"), "0");
             }),
             0u);
   EXPECT_EQ(Put("b", "2"), "ok");
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   EXPECT_EQ(Get("b"), "2");
 }
 
 // A copy protects the reads of it, as any version does.
 TEST_F(CachedReadTest, AReaderOfACopyIsInAnEarlierWritersWay) {
   EXPECT_EQ(Get("b"), "0");
-  TestTransaction writer = f.Begin();
+  TestTransaction writer = f_.Begin();
   EXPECT_EQ(AskedBy([&] { EXPECT_EQ(Get("b"), "0"); }), 0u);
   EXPECT_EQ(writer.Put("b", "1"), "record-read-later");
   // So does the floor that the first reader had raised, when the key gets a new entry.
-  TestTransaction other = f.Begin();
+  TestTransaction other = f_.Begin();
   EXPECT_EQ(Get("c"), "0");
   EXPECT_NE(other.Put("c", "1"), "ok");
 }
 
 TEST_F(CachedReadTest, UnderAVeryLongReaderToo) {
-  TestTransaction old = f.Begin();
+  TestTransaction old = f_.Begin();
   for (int i = 0; i < 100; ++i) EXPECT_EQ(Get("n" + std::to_string(i)), "-");
-  f.ClearReadCache();
-  EXPECT_EQ(f.read_cache->bytes(), 0u);
+  f_.ClearReadCache();
+  EXPECT_EQ(f_.read_cache->bytes(), 0u);
   EXPECT_EQ(old.Get("n1"), "-");
   old.Abort();
-  f.ClearReadCache();
-  EXPECT_TRUE(f.Settle());
-  EXPECT_EQ(f.records->entries(), 0u);
+  f_.ClearReadCache();
+  EXPECT_TRUE(f_.Settle());
+  EXPECT_EQ(f_.records->entries(), 0u);
 }
 
 TEST(CachedWriteTest, WrittenValuesAreKept) {

@@ -13,40 +13,40 @@ class CommitTest : public ::testing::Test {
  protected:
   // Returns the answer to a commit with a deadline of a moment, while the device does not answer.
   std::string CommitSoon(TestTransaction& txn) {
-    return StatusText(f.manager->Commit(txn.transaction(), RealRuntime().Now() + milliseconds(50)).status());
+    return StatusText(f_.manager->Commit(txn.transaction(), RealRuntime().Now() + milliseconds(50)).status());
   }
-  EngineFixture f{{.faulty_disk = true}};
+  EngineFixture f_{{.faulty_disk = true}};
 };
 
 TEST_F(CommitTest, ADurableCommitWaitsForItself) {
-  std::unique_ptr<TestTransaction> t10 = f.BeginPointer(Durable()), t20 = f.BeginPointer();
+  std::unique_ptr<TestTransaction> t10 = f_.BeginPointer(Durable()), t20 = f_.BeginPointer();
   EXPECT_EQ(t10->Put("a", "1"), "ok");
   EXPECT_EQ(t20->Put("b", "1"), "ok");
-  f.disk->HoldCompletions(true);
+  f_.disk->HoldCompletions(true);
   EXPECT_EQ(CommitSoon(*t20), "ok");  // buffered: waits for nothing
   EXPECT_EQ(CommitSoon(*t10), "OUTCOME_UNKNOWN");
   // It is ordered nevertheless: others see it (provisionally).
-  EXPECT_EQ(f.Begin().Get("a"), "1");
-  f.disk->HoldCompletions(false);
-  TestTransaction t30 = f.Begin(Durable());
+  EXPECT_EQ(f_.Begin().Get("a"), "1");
+  f_.disk->HoldCompletions(false);
+  TestTransaction t30 = f_.Begin(Durable());
   EXPECT_EQ(t30.Put("c", "1"), "ok");
   EXPECT_EQ(t30.Commit(), "ok");
-  EXPECT_GT(f.log->durable(), t30.transaction().commit_lsn());
+  EXPECT_GT(f_.log->durable(), t30.transaction().commit_lsn());
 }
 
 // D1: everything that a durable reader has shown must be durable: a value, a tombstone, a committed key in the bounds
 // of a scan, "the key exists".
 TEST_F(CommitTest, ADurableReaderWaitsForWhatItDependedOn) {
-  f.Load({{"old", "0"}, {"gone", "0"}});
-  f.disk->HoldCompletions(true);
+  f_.Load({{"old", "0"}, {"gone", "0"}});
+  f_.disk->HoldCompletions(true);
   {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     EXPECT_EQ(t.Put("new", "1"), "ok");
     EXPECT_EQ(t.Remove("gone"), "ok");
     EXPECT_EQ(t.Commit(), "ok");
   }
   const auto after = [&](const std::function<void(TestTransaction&)>& read) {
-    TestTransaction t = f.Begin(Durable());
+    TestTransaction t = f_.Begin(Durable());
     read(t);
     return CommitSoon(t);
   };
@@ -58,33 +58,33 @@ TEST_F(CommitTest, ADurableReaderWaitsForWhatItDependedOn) {
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("old"), "0"); }), "ok");
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Scan("o"), "old=0"); }), "ok");
   EXPECT_EQ(after([](TestTransaction& t) { EXPECT_EQ(t.Get("never"), "-"); }), "ok");
-  f.disk->HoldCompletions(false);
-  TestTransaction t = f.Begin(Durable());
+  f_.disk->HoldCompletions(false);
+  TestTransaction t = f_.Begin(Durable());
   EXPECT_EQ(t.Get("new"), "1");
   EXPECT_EQ(t.Commit(), "ok");
 }
 
 TEST_F(CommitTest, AFailedPreconditionWaitsForWhatItHasShown) {
-  f.disk->HoldCompletions(true);
+  f_.disk->HoldCompletions(true);
   {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     EXPECT_EQ(t.Put("a", "1"), "ok");
     EXPECT_EQ(t.Commit(), "ok");
   }
   const auto acknowledged = [&](TransactionOptions options) {
-    TestTransaction t = f.Begin(options);
+    TestTransaction t = f_.Begin(options);
     EXPECT_EQ(t.Insert("a", "2"), "ALREADY_EXISTS");
-    return StatusText(f.manager->AbortAcknowledged(t.transaction(), RealRuntime().Now() + milliseconds(50)));
+    return StatusText(f_.manager->AbortAcknowledged(t.transaction(), RealRuntime().Now() + milliseconds(50)));
   };
   EXPECT_EQ(acknowledged(Durable()), "DEADLINE_EXCEEDED");
   EXPECT_EQ(acknowledged(EngineFixture::Buffered()), "ok");
-  f.disk->HoldCompletions(false);
+  f_.disk->HoldCompletions(false);
   EXPECT_EQ(acknowledged(Durable()), "ok");
 }
 
 // D4: no transaction sees a commit whose record is not in the log.
 TEST_F(CommitTest, ACommitIsVisibleOnlyOnceItsRecordIsInTheLog) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   std::string read;
   AtPoint point("commit.appending", [&] { read = t20.Get("a"); });
@@ -95,77 +95,77 @@ TEST_F(CommitTest, ACommitIsVisibleOnlyOnceItsRecordIsInTheLog) {
 
 // S2: while a transaction's record is being appended, the log's start does not pass it.
 TEST_F(CommitTest, TheOldestFirstRecordCoversACommitInProgress) {
-  TestTransaction t10 = f.Begin();
+  TestTransaction t10 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   Lsn oldest;
-  AtPoint point("commit.appended", [&] { oldest = f.active->OldestFirstRecord(); });
+  AtPoint point("commit.appended", [&] { oldest = f_.active->OldestFirstRecord(); });
   EXPECT_EQ(t10.Commit(), "ok");
   EXPECT_TRUE(point.reached());
   EXPECT_LE(oldest, t10.transaction().commit_lsn());
-  EXPECT_EQ(f.active->OldestFirstRecord(), f.log->tail());
+  EXPECT_EQ(f_.active->OldestFirstRecord(), f_.log->tail());
 }
 
 // L1: a slot counts until the commit is in the log, so nothing later is shipped before it.
 TEST_F(CommitTest, LowWaterWaitsForACommitInProgress) {
-  TestTransaction t10 = f.Begin();
+  TestTransaction t10 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   for (const char* name : {"commit.before_append", "commit.appended", "commit.committed"}) {
     Timestamp low_water;
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     EXPECT_EQ(t.Put(name, "1"), "ok");
     t10.Abort();
-    AtPoint point(name, [&] { low_water = f.active->AdvanceNow(); });
+    AtPoint point(name, [&] { low_water = f_.active->AdvanceNow(); });
     EXPECT_EQ(t.Commit(), "ok");
     EXPECT_TRUE(point.reached());
     EXPECT_LE(low_water.value, t.timestamp());
   }
   // A round of another thread, in progress at this moment, may be the one that counts.
   const Deadline limit = EngineFixture::Soon();
-  while (f.active->AdvanceNow() != f.active->next_timestamp() && RealRuntime().Now() < limit) RealRuntime().Yield();
-  EXPECT_EQ(f.active->low_water(), f.active->next_timestamp());
+  while (f_.active->AdvanceNow() != f_.active->next_timestamp() && RealRuntime().Now() < limit) RealRuntime().Yield();
+  EXPECT_EQ(f_.active->low_water(), f_.active->next_timestamp());
 }
 
 TEST_F(CommitTest, ACommitWithoutUpdatesIsNoRecord) {
-  const Lsn tail = f.log->tail();
-  TestTransaction t = f.Begin(Durable());
+  const Lsn tail = f_.log->tail();
+  TestTransaction t = f_.Begin(Durable());
   EXPECT_EQ(t.Insert("a", "1"), "ok");
   t.Abort();
-  TestTransaction u = f.Begin(Durable());
+  TestTransaction u = f_.Begin(Durable());
   EXPECT_EQ(u.Update("a", "1"), "NOT_FOUND");
   EXPECT_EQ(u.ScanForUpdate(), "");
   EXPECT_EQ(u.Commit(), "ok");
-  EXPECT_EQ(f.log->tail(), tail);
-  f.Collect();
-  EXPECT_EQ(f.RangeOf("a").posting_count(), 0u);
-  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_EQ(f_.log->tail(), tail);
+  f_.Collect();
+  EXPECT_EQ(f_.RangeOf("a").posting_count(), 0u);
+  EXPECT_EQ(f_.records->entries(), 0u);
 }
 
 // Only the last version of a key is logged, and the sequence says which (S10, X2).
 // Reads leave nothing behind that would have to be collected, so they do not wake the collector. A transaction that
 // has posted an intent does, however it ends.
 TEST_F(CommitTest, AReadOnlyTransactionIsNotHandedToTheCollector) {
-  f.Load({{"a", "1"}});
-  const uint64_t before = f.collector->collected();
+  f_.Load({{"a", "1"}});
+  const uint64_t before = f_.collector->collected();
   {
-    TestTransaction reader = f.Begin();
+    TestTransaction reader = f_.Begin();
     EXPECT_EQ(reader.Get("a"), "1");
     EXPECT_EQ(reader.Get("b"), "-");
     EXPECT_EQ(reader.Scan(), "a=1");
     EXPECT_EQ(reader.Commit(), "ok");
-    TestTransaction aborted = f.Begin();
+    TestTransaction aborted = f_.Begin();
     EXPECT_EQ(aborted.Get("a"), "1");
-    EXPECT_EQ(f.Begin().Get("a"), "1");
+    EXPECT_EQ(f_.Begin().Get("a"), "1");
   }
-  f.Collect();
-  EXPECT_EQ(f.collector->collected(), before);
-  f.Begin().Put("a", "2");  // withdrawn
-  f.Collect();
-  EXPECT_EQ(f.collector->collected(), before + 1);
-  EXPECT_EQ(f.RangeOf("a").posting_count(), 0u);
+  f_.Collect();
+  EXPECT_EQ(f_.collector->collected(), before);
+  f_.Begin().Put("a", "2");  // withdrawn
+  f_.Collect();
+  EXPECT_EQ(f_.collector->collected(), before + 1);
+  EXPECT_EQ(f_.RangeOf("a").posting_count(), 0u);
 }
 
 TEST_F(CommitTest, OneUpdateAKey) {
-  TestTransaction t = f.Begin();
+  TestTransaction t = f_.Begin();
   EXPECT_EQ(t.Put("a", "1"), "ok");
   EXPECT_EQ(t.Put("b", "1"), "ok");
   EXPECT_EQ(t.Put("a", "2"), "ok");
@@ -173,7 +173,7 @@ TEST_F(CommitTest, OneUpdateAKey) {
   EXPECT_EQ(t.Remove("c"), "ok");
   EXPECT_EQ(t.Insert("b", "x"), "ALREADY_EXISTS");
   EXPECT_EQ(t.Commit(), "ok");
-  std::unique_ptr<LogReader> reader = f.log->NewReader(t.transaction().commit_lsn());
+  std::unique_ptr<LogReader> reader = f_.log->NewReader(t.transaction().commit_lsn());
   LogRecord record;
   ASSERT_TRUE(reader->Next(&record, EngineFixture::Soon()).ok());
   std::string text;
@@ -187,30 +187,30 @@ TEST_F(CommitTest, OneUpdateAKey) {
 // A DC that restarts has less than was collected. The TC asks it all the same, and the gate before the reader first
 // restores the DC's content.
 TEST_F(CommitTest, ARestartedDc) {
-  f.Load({{"a", "1"}});
-  const Result<TableId> table = f.manager->CreateTable("young", {}, EngineFixture::Soon());
+  f_.Load({{"a", "1"}});
+  const Result<TableId> table = f_.manager->CreateTable("young", {}, EngineFixture::Soon());
   ASSERT_TRUE(table.ok());
   const auto write = [&](std::string key) {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     t.table = *table;
     EXPECT_EQ(t.Put(key, "1"), "ok");
     EXPECT_EQ(t.Commit(), "ok");
   };
   const auto contents = [&] {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     t.table = *table;
     const std::string got = t.Get("y1");
     return t.Scan() + " " + got;
   };
   write("y1");
-  f.dc->Restart();
+  f_.dc->Restart();
   EXPECT_EQ(contents(), "y1=1 1");  // the DC does not know the table: all of it is in the TC
-  EXPECT_TRUE(f.Settle());
-  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_TRUE(f_.Settle());
+  EXPECT_EQ(f_.records->entries(), 0u);
   write("y2");
-  f.dc->Restart();
+  f_.dc->Restart();
   EXPECT_EQ(contents(), "y1=1 y2=1 1") << "what was collected is the DC's, whatever its applied position says";
-  EXPECT_EQ(f.Contents(), "a=1");
+  EXPECT_EQ(f_.Contents(), "a=1");
 }
 
 }  // namespace

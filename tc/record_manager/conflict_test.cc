@@ -16,21 +16,21 @@ namespace {
 // The key "a" exists at the DC, and "dc" beside it.
 class ConflictTest : public ::testing::Test {
  protected:
-  explicit ConflictTest(EngineFixtureOptions options = {}) : f(options) { f.Load({{"a", "0"}, {"dc", "0"}}); }
-  EngineFixture f;
+  explicit ConflictTest(EngineFixtureOptions options = {}) : f_(options) { f_.Load({{"a", "0"}, {"dc", "0"}}); }
+  EngineFixture f_;
 };
 
 // --- Record read against record write.
 
 TEST_F(ConflictTest, ReadMeetsAnEarlierUncommittedWrite) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(t20.Get("a"), "read-uncommitted");
   EXPECT_EQ(t10.Commit(), "ok");
 }
 
 TEST_F(ConflictTest, ReadPassesOverALaterUncommittedOrCommittedWrite) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t20.Put("a", "2"), "ok");
   EXPECT_EQ(t10.Get("a"), "0");
   EXPECT_EQ(t20.Commit(), "ok");
@@ -39,7 +39,7 @@ TEST_F(ConflictTest, ReadPassesOverALaterUncommittedOrCommittedWrite) {
 }
 
 TEST_F(ConflictTest, ReadSeesAnEarlierCommittedWriteAndNoAbortedOne) {
-  TestTransaction t10 = f.Begin(), t15 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t15 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
   EXPECT_EQ(t15.Put("a", "2"), "ok");
@@ -49,7 +49,7 @@ TEST_F(ConflictTest, ReadSeesAnEarlierCommittedWriteAndNoAbortedOne) {
 
 // R7: an aborted version is in no transaction's way, before and after it is unlinked.
 TEST_F(ConflictTest, AnAbortedVersionIsInNobodysWay) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin(), t30 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(t10.Put("n", "1"), "ok");
   t10.Abort();
@@ -61,14 +61,14 @@ TEST_F(ConflictTest, AnAbortedVersionIsInNobodysWay) {
 }
 
 TEST_F(ConflictTest, WriteAfterALaterRead) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   // There is no entry, so the read raised the bucket's floor (R6).
   EXPECT_EQ(t20.Get("a"), "0");
   EXPECT_EQ(t10.Put("a", "1"), "bucket-floor");
 }
 
 TEST_F(ConflictTest, WriteAfterALaterReadOfAnEntry) {
-  TestTransaction t5 = f.Begin(), t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t5 = f_.Begin(), t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t5.Put("a", "5"), "ok");
   EXPECT_EQ(t5.Commit(), "ok");
   EXPECT_EQ(t20.Get("a"), "5");
@@ -76,7 +76,7 @@ TEST_F(ConflictTest, WriteAfterALaterReadOfAnEntry) {
 }
 
 TEST_F(ConflictTest, WriteAfterAnEarlierRead) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Get("a"), "0");
   EXPECT_EQ(t20.Put("a", "2"), "ok");
   EXPECT_EQ(t20.Commit(), "ok");
@@ -85,14 +85,14 @@ TEST_F(ConflictTest, WriteAfterAnEarlierRead) {
 
 // The read of an absent key is protected like that of a record.
 TEST_F(ConflictTest, InsertAfterALaterReadOfTheAbsentKey) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t20.Get("new"), "-");
   EXPECT_EQ(t10.Insert("new", "1"), "bucket-floor");
 }
 
 // S10, R11: a precondition is a read, even if it failed.
 TEST_F(ConflictTest, APreconditionIsARead) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin(), t30 = f_.Begin();
   EXPECT_EQ(t30.Insert("a", "3"), "ALREADY_EXISTS");
   EXPECT_EQ(t10.Remove("a"), "record-read-later");
   EXPECT_EQ(t30.Update("new", "3"), "NOT_FOUND");
@@ -103,10 +103,10 @@ TEST_F(ConflictTest, APreconditionIsARead) {
 // --- Write against write.
 
 TEST_F(ConflictTest, WriteMeetsAnUncommittedWrite) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(t20.Put("a", "2"), "write-uncommitted");
-  TestTransaction t30 = f.Begin(), t40 = f.Begin();
+  TestTransaction t30 = f_.Begin(), t40 = f_.Begin();
   EXPECT_EQ(t40.Put("b", "4"), "ok");
   EXPECT_EQ(t30.Put("b", "3"), "write-uncommitted");
   EXPECT_EQ(t10.Commit(), "ok");
@@ -114,32 +114,32 @@ TEST_F(ConflictTest, WriteMeetsAnUncommittedWrite) {
 }
 
 TEST_F(ConflictTest, WriteMeetsALaterCommittedWrite) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t20.Put("a", "2"), "ok");
   EXPECT_EQ(t20.Commit(), "ok");
   EXPECT_EQ(t10.Put("a", "1"), "write-later");
-  EXPECT_EQ(f.Contents(), "a=2 dc=0");
+  EXPECT_EQ(f_.Contents(), "a=2 dc=0");
 }
 
 TEST_F(ConflictTest, WriteAfterAnEarlierCommittedWrite) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
   EXPECT_EQ(t20.Put("a", "2"), "ok");
   EXPECT_EQ(t20.Commit(), "ok");
-  EXPECT_EQ(f.Contents(), "a=2 dc=0");
-  f.PumpAndCollect();
-  EXPECT_EQ(f.Contents(), "a=2 dc=0");
+  EXPECT_EQ(f_.Contents(), "a=2 dc=0");
+  f_.PumpAndCollect();
+  EXPECT_EQ(f_.Contents(), "a=2 dc=0");
 }
 
 TEST_F(ConflictTest, RemoveAndInsertAreWrites) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin(), t30 = f_.Begin();
   EXPECT_EQ(t10.Remove("a"), "ok");
   EXPECT_EQ(t20.Insert("a", "2"), "write-uncommitted");
   EXPECT_EQ(t10.Commit(), "ok");
   EXPECT_EQ(t30.Insert("a", "3"), "ok");
   EXPECT_EQ(t30.Commit(), "ok");
-  EXPECT_EQ(f.Contents(), "a=3 dc=0");
+  EXPECT_EQ(f_.Contents(), "a=3 dc=0");
 }
 
 // --- Range read against intent.
@@ -163,14 +163,14 @@ class PhantomTest : public ConflictTest, public ::testing::WithParamInterface<st
 };
 
 TEST_P(PhantomTest, ScanMeetsAnEarlierUncommittedWriter) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(Run(t10), "ok");
   EXPECT_EQ(t20.Scan(), "range-writer");
   EXPECT_EQ(t10.Commit(), "ok");
 }
 
 TEST_P(PhantomTest, ScanPassesOverALaterWriter) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(Run(t20), "ok");
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
   EXPECT_EQ(t20.Commit(), "ok");
@@ -179,13 +179,13 @@ TEST_P(PhantomTest, ScanPassesOverALaterWriter) {
 }
 
 TEST_P(PhantomTest, WriterAfterALaterScan) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t20.Scan(), "a=0 dc=0");
   EXPECT_EQ(Run(t10), "range-read-later");
 }
 
 TEST_P(PhantomTest, WriterAfterAnEarlierScan) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
   EXPECT_EQ(Run(t20), "ok");
   EXPECT_EQ(t20.Commit(), "ok");
@@ -264,7 +264,7 @@ TEST_F(ConflictTest, WholeReadBetweenTwoStepsOfAWriter) {
 }
 
 TEST_F(ConflictTest, WholeWriterBetweenTwoStepsOfARead) {
-  TestTransaction t5 = f.Begin(), t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t5 = f_.Begin(), t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t5.Put("k", "5"), "ok");
   EXPECT_EQ(t5.Commit(), "ok");
   bool wrote = false;
@@ -277,7 +277,7 @@ TEST_F(ConflictTest, WholeWriterBetweenTwoStepsOfARead) {
 // A writer's own second version does not check last_read. A reader between the two must not take the first for the
 // last.
 TEST_F(ConflictTest, WriterReplacesItsVersionAndCommitsBetweenTwoStepsOfARead) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   bool wrote = false;
   AtPoint point("read.head_loaded", [&] { wrote = t10.Put("a", "2") == "ok" && t10.Commit() == "ok"; });
@@ -287,8 +287,8 @@ TEST_F(ConflictTest, WriterReplacesItsVersionAndCommitsBetweenTwoStepsOfARead) {
 }
 
 TEST_F(ConflictTest, RangesSeparate) {
-  f.SetRanges({"m"});
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  f_.SetRanges({"m"});
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("z", "1"), "ok");
   EXPECT_EQ(t20.Scan("", "m"), "a=0 dc=0");
   EXPECT_EQ(t10.Put("x", "1"), "ok");
@@ -303,20 +303,20 @@ class SixTest : public ConflictTest {
 };
 
 TEST_F(SixTest, SixThenLaterScanThenCommit) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.ScanForUpdate(), "a=0 dc=0");
   EXPECT_EQ(t20.Scan(), "range-writer");
   EXPECT_EQ(t10.Put("a", "1"), "range-read-later") << "the later scan lost, but it had raised last_read";
 }
 
 TEST_F(ConflictTest, LaterScanThenSix) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t20.Scan(), "a=0 dc=0");
   EXPECT_EQ(t10.ScanForUpdate(), "range-read-later");
 }
 
 TEST_F(ConflictTest, EarlierScanAndSix) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin(), t30 = f_.Begin();
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
   EXPECT_EQ(t20.ScanForUpdate(), "a=0 dc=0");
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
@@ -328,20 +328,20 @@ TEST_F(ConflictTest, EarlierScanAndSix) {
 }
 
 TEST_F(ConflictTest, SixAgainstIntents) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin(), t30 = f_.Begin();
   EXPECT_EQ(t30.Put("c", "3"), "ok");  // a later intent is no conflict
   EXPECT_EQ(t20.ScanForUpdate(), "a=0 dc=0");
   EXPECT_EQ(t10.Put("a", "1"), "range-read-later");
-  TestTransaction t40 = f.Begin();
+  TestTransaction t40 = f_.Begin();
   EXPECT_EQ(t40.ScanForUpdate(), "range-writer");  // an earlier intent is one
   EXPECT_EQ(t20.Commit(), "ok");
 }
 
 TEST_F(SixTest, SixAgainstSix) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.ScanForUpdate(), "a=0 dc=0");
   EXPECT_EQ(t20.ScanForUpdate(), "range-writer");
-  TestTransaction t30 = f.Begin(), t40 = f.Begin();
+  TestTransaction t30 = f_.Begin(), t40 = f_.Begin();
   EXPECT_EQ(t10.Commit(), "ok");
   EXPECT_EQ(t40.ScanForUpdate(), "a=0 dc=0");
   EXPECT_EQ(t30.ScanForUpdate(), "range-read-later");
@@ -382,8 +382,8 @@ TEST_F(ConflictTest, ScanAndSixRace) {
 // --- Write skew.
 
 TEST_F(ConflictTest, WriteSkewOverRecords) {
-  f.Load({{"x", "0"}, {"y", "0"}});
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  f_.Load({{"x", "0"}, {"y", "0"}});
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Get("x"), "0");
   EXPECT_EQ(t10.Get("y"), "0");
   EXPECT_EQ(t20.Get("x"), "0");
@@ -394,7 +394,7 @@ TEST_F(ConflictTest, WriteSkewOverRecords) {
 }
 
 TEST_F(ConflictTest, WriteSkewOverAPredicate) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Scan(), "a=0 dc=0");
   EXPECT_EQ(t20.Scan(), "a=0 dc=0");
   EXPECT_EQ(t10.Insert("b", "1"), "range-read-later");
@@ -405,41 +405,41 @@ TEST_F(ConflictTest, WriteSkewOverAPredicate) {
 // --- R11: declared keys.
 
 TEST_F(ConflictTest, ADeclaredKeyKeepsLaterScansOut) {
-  TestTransaction t10 = f.Begin(EngineFixture::Declaring({"b"})), t20 = f.Begin(), t30 = f.Begin();
+  TestTransaction t10 = f_.Begin(EngineFixture::Declaring({"b"})), t20 = f_.Begin(), t30 = f_.Begin();
   EXPECT_EQ(t20.Scan(), "range-writer");
   // The scan's attempt has raised last_read. The declared write goes through nevertheless; other writes do not.
   EXPECT_EQ(t10.Insert("b", "1"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
   EXPECT_EQ(t30.Scan(), "a=0 b=1 dc=0");
-  TestTransaction t40 = f.Begin(EngineFixture::Declaring({"c", "c"})), t50 = f.Begin();
+  TestTransaction t40 = f_.Begin(EngineFixture::Declaring({"c", "c"})), t50 = f_.Begin();
   EXPECT_EQ(t50.Scan(), "range-writer");
   EXPECT_EQ(t40.Put("d", "4"), "range-read-later");
 }
 
 TEST_F(ConflictTest, DeclaringAfterALaterScan) {
   // The timestamp is drawn at the begin, so a later scan must come between the draw and the declaration.
-  TestTransaction t20 = f.Begin();
+  TestTransaction t20 = f_.Begin();
   std::string scan;
-  AtPoint point("range.post.before_cas", [&] { scan = f.Begin().Scan(); });
-  Result<std::unique_ptr<Transaction>> t30 = f.manager->Begin(EngineFixture::Declaring({"b"}), EngineFixture::Soon());
+  AtPoint point("range.post.before_cas", [&] { scan = f_.Begin().Scan(); });
+  Result<std::unique_ptr<Transaction>> t30 = f_.manager->Begin(EngineFixture::Declaring({"b"}), EngineFixture::Soon());
   EXPECT_TRUE(point.reached());
   EXPECT_EQ(scan, "a=0 dc=0");
   EXPECT_EQ(StatusText(t30.status()), "range-read-later");
-  EXPECT_EQ(f.active->open_transactions(), 1u);
+  EXPECT_EQ(f_.active->open_transactions(), 1u);
 }
 
 TEST_F(ConflictTest, ADeclaredKeyThatIsNotWrittenLeavesNothing) {
   {
-    TestTransaction t = f.Begin(EngineFixture::Declaring({"b"}));
+    TestTransaction t = f_.Begin(EngineFixture::Declaring({"b"}));
     EXPECT_EQ(t.Scan(), "a=0 dc=0");
     EXPECT_EQ(t.Commit(), "ok");
   }
-  EXPECT_EQ(f.Contents(), "a=0 dc=0");
-  f.Collect();
-  EXPECT_EQ(f.RangeOf("b").posting_count(), 0u);
+  EXPECT_EQ(f_.Contents(), "a=0 dc=0");
+  f_.Collect();
+  EXPECT_EQ(f_.RangeOf("b").posting_count(), 0u);
   TransactionOptions snapshot = EngineFixture::Declaring({"b"});
   snapshot.isolation = Isolation::kSnapshot;
-  EXPECT_EQ(StatusText(f.manager->Begin(snapshot, EngineFixture::Soon()).status()), "INVALID_ARGUMENT");
+  EXPECT_EQ(StatusText(f_.manager->Begin(snapshot, EngineFixture::Soon()).status()), "INVALID_ARGUMENT");
 }
 
 }  // namespace

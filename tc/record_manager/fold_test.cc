@@ -23,48 +23,48 @@ class FoldTest : public ::testing::Test {
     EXPECT_EQ(value == "-" ? txn.Remove(key) : txn.Put(key, value), "ok");
     EXPECT_EQ(txn.Commit(), "ok");
   }
-  void Write(std::string_view key, std::string_view value) { Write(f, key, value); }
-  const CommittedRuns& Runs() { return f.catalogue->Find(EngineFixture::kTable)->runs(); }
-  uint64_t Postings() { return f.RangeOf("a").posting_count(); }
+  void Write(std::string_view key, std::string_view value) { Write(f_, key, value); }
+  const CommittedRuns& Runs() { return f_.catalogue->Find(EngineFixture::kTable)->runs(); }
+  uint64_t Postings() { return f_.RangeOf("a").posting_count(); }
   void ExpectNothingLeft() {
-    EXPECT_TRUE(f.Settle());
-    EXPECT_TRUE(f.CopiesBecome(0));
-    EXPECT_EQ(f.collector->uncollected(), 0u);
-    EXPECT_EQ(f.collector->folded(), 0u);
-    EXPECT_EQ(f.records->entries(), 0u);
-    EXPECT_EQ(PinnedBytes(*f.engine), 0u);
+    EXPECT_TRUE(f_.Settle());
+    EXPECT_TRUE(f_.CopiesBecome(0));
+    EXPECT_EQ(f_.collector->uncollected(), 0u);
+    EXPECT_EQ(f_.collector->folded(), 0u);
+    EXPECT_EQ(f_.records->entries(), 0u);
+    EXPECT_EQ(PinnedBytes(*f_.engine), 0u);
     EXPECT_EQ(Runs().bytes(), 0u);
     EXPECT_EQ(Postings(), 0u);
   }
 
-  EngineFixture f;
+  EngineFixture f_;
 };
 
 TEST_F(FoldTest, ScansFindTheKeysInRuns) {
-  f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
+  f_.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
   {
-    TestTransaction old = f.Begin();
+    TestTransaction old = f_.Begin();
     Write("b", "1");
     Write("bb", "1");
     Write("c", "-");
-    f.Fold();
-    EXPECT_EQ(f.collector->folded(), 3u);
+    f_.Fold();
+    EXPECT_EQ(f_.collector->folded(), 3u);
     EXPECT_EQ(Runs().entries(), 3u);
-    f.Collect();
+    f_.Collect();
     EXPECT_EQ(Postings(), 0u);
-    EXPECT_EQ(f.Contents(), "a=0 b=1 bb=1");
-    EXPECT_EQ(f.Begin().Scan("", "", Direction::kDescending), "bb=1 b=1 a=0");
-    EXPECT_EQ(f.Begin().Scan("b", "bb"), "b=1");
-    EXPECT_EQ(f.Begin().Get("c"), "-");
+    EXPECT_EQ(f_.Contents(), "a=0 b=1 bb=1");
+    EXPECT_EQ(f_.Begin().Scan("", "", Direction::kDescending), "bb=1 b=1 a=0");
+    EXPECT_EQ(f_.Begin().Scan("b", "bb"), "b=1");
+    EXPECT_EQ(f_.Begin().Get("c"), "-");
     EXPECT_EQ(old.Scan(), "a=0 b=0 c=0");
     Write("b", "2");
-    f.Fold();
-    f.Collect();
-    EXPECT_EQ(f.Contents(), "a=0 b=2 bb=1");
-    EXPECT_EQ(f.dc->Pump(), 0u);
+    f_.Fold();
+    f_.Collect();
+    EXPECT_EQ(f_.Contents(), "a=0 b=2 bb=1");
+    EXPECT_EQ(f_.dc->Pump(), 0u);
   }
   ExpectNothingLeft();
-  EXPECT_EQ(f.Contents(), "a=0 b=2 bb=1");
+  EXPECT_EQ(f_.Contents(), "a=0 b=2 bb=1");
 }
 
 // Versions written while the collector folds or collects are above in the chain. A pass walks over them once, not
@@ -76,21 +76,21 @@ TEST_F(FoldTest, ALongChainIsWalkedOnce) {
   };
   std::atomic<int> steps{0}, published{0};
   {
-    const std::unique_ptr<TestTransaction> reader = f.BeginPointer();
+    const std::unique_ptr<TestTransaction> reader = f_.BeginPointer();
     write_many();
     testing::SetPointHandler([&](std::string_view name) {
       if (name == "collector.chain_step") steps.fetch_add(1);
       if (name == "collector.fold.published" && published.fetch_add(1) == 0) write_many();
     });
-    f.Fold();
+    f_.Fold();
     EXPECT_GE(published.load(), 1);  // the collector may fold the new commits by itself
     EXPECT_GE(steps.load(), 2 * kCommits);
     EXPECT_LE(steps.load(), 6 * kCommits) << "folding";
     EXPECT_EQ(reader->Get("a"), "-");
   }
   steps.store(0);
-  f.dc->Pump();
-  f.Collect();
+  f_.dc->Pump();
+  f_.Collect();
   testing::SetPointHandler(nullptr);
   EXPECT_LE(steps.load(), 6 * kCommits) << "collecting";
   ExpectNothingLeft();
@@ -152,147 +152,147 @@ TEST_F(FoldTest, AScanBetweenTwoStepsOfAFold) {
 
 // S8: runs go when they are applied, not before. A merge keeps the keys that are not applied.
 TEST_F(FoldTest, RunsAreKeptUntilTheyAreApplied) {
-  TestTransaction old = f.Begin();
+  TestTransaction old = f_.Begin();
   for (int i = 0; i < 20; ++i) {
     Write(std::to_string(i), "1");
-    f.Fold();
-    f.Collect();
+    f_.Fold();
+    f_.Collect();
   }
   EXPECT_EQ(Runs().entries(), 20u);
   EXPECT_LT(Runs().runs(), 5u);
-  EXPECT_EQ(f.Begin().Scan("1", "12"), "1=1 10=1 11=1");
+  EXPECT_EQ(f_.Begin().Scan("1", "12"), "1=1 10=1 11=1");
   old.Abort();
   ExpectNothingLeft();
 }
 
 // The earliest timestamp of a key's updates decides whether a reader may see one of them.
 TEST_F(FoldTest, AReaderBetweenTwoUpdatesOfAKey) {
-  TestTransaction old = f.Begin();
+  TestTransaction old = f_.Begin();
   Write("a", "1");
-  TestTransaction reader = f.Begin();
-  f.Fold();
+  TestTransaction reader = f_.Begin();
+  f_.Fold();
   Write("a", "2");
-  f.Fold();
-  f.Collect();
+  f_.Fold();
+  f_.Collect();
   EXPECT_EQ(Runs().entries(), 1u);
   EXPECT_EQ(reader.Scan(), "a=1");
-  EXPECT_EQ(f.Contents(), "a=2");
+  EXPECT_EQ(f_.Contents(), "a=2");
   EXPECT_EQ(old.Scan(), "");
 }
 
 // The latest commit of a key's updates decides whether the DC has them all.
 TEST_F(FoldTest, AKeyWhoseFirstUpdateIsApplied) {
-  TestTransaction first = f.Begin();
+  TestTransaction first = f_.Begin();
   Write("a", "1");
   Write("x", "1");
-  TestTransaction old = f.Begin();
+  TestTransaction old = f_.Begin();
   Write("a", "2");
-  f.Fold();
+  f_.Fold();
   Write("a", "3");
-  f.Fold();
-  f.Collect();
+  f_.Fold();
+  f_.Collect();
   first.Abort();
-  EXPECT_EQ(f.dc->Pump(), 2u);
-  f.Collect();
-  EXPECT_EQ(f.Contents(), "a=3 x=1");
-  EXPECT_EQ(f.Begin().Scan("", "", Direction::kDescending), "x=1 a=3");
+  EXPECT_EQ(f_.dc->Pump(), 2u);
+  f_.Collect();
+  EXPECT_EQ(f_.Contents(), "a=3 x=1");
+  EXPECT_EQ(f_.Begin().Scan("", "", Direction::kDescending), "x=1 a=3");
 }
 
 TEST_F(FoldTest, NewRangesOverRuns) {
   Write("a", "1");
   Write("m", "1");
-  f.Fold();
+  f_.Fold();
   Write("z", "1");
-  f.SetRanges({"g", "p"});
-  EXPECT_EQ(f.Contents(), "a=1 m=1 z=1");
-  f.Fold();
-  f.SetRanges({});
-  EXPECT_EQ(f.Contents(), "a=1 m=1 z=1");
+  f_.SetRanges({"g", "p"});
+  EXPECT_EQ(f_.Contents(), "a=1 m=1 z=1");
+  f_.Fold();
+  f_.SetRanges({});
+  EXPECT_EQ(f_.Contents(), "a=1 m=1 z=1");
   ExpectNothingLeft();
 }
 
 // The runs of a dropped table go with the entries that are applied.
 TEST_F(FoldTest, ADroppedTable) {
-  const Catalogue::TablePointer table = *f.catalogue->FindByName("t");  // keeps the table from being freed
+  const Catalogue::TablePointer table = *f_.catalogue->FindByName("t");  // keeps the table from being freed
   {
-    TestTransaction old = f.Begin();
+    TestTransaction old = f_.Begin();
     Write("a", "1");
-    f.Fold();
-    EXPECT_TRUE(f.manager->DropTable("t", EngineFixture::Soon()).ok());
+    f_.Fold();
+    EXPECT_TRUE(f_.manager->DropTable("t", EngineFixture::Soon()).ok());
   }
-  EXPECT_TRUE(f.Settle());
+  EXPECT_TRUE(f_.Settle());
   EXPECT_EQ(table->runs().bytes(), 0u);
-  EXPECT_EQ(f.collector->folded(), 0u);
+  EXPECT_EQ(f_.collector->folded(), 0u);
 }
 
 // S6, early: a key that is written again and again under old readers keeps the versions that they read, and little
 // more.
 TEST_F(FoldTest, UnreadVersionsGoEarly) {
-  f.Load({{"a", "0"}});
-  TestTransaction old = f.Begin();
+  f_.Load({{"a", "0"}});
+  TestTransaction old = f_.Begin();
   std::vector<std::unique_ptr<TestTransaction>> readers;
   std::vector<std::string> values;
   for (int i = 1; i <= 60; ++i) {
     Write("a", std::to_string(i));
     Write("b", i % 7 == 0 ? "-" : std::to_string(i));
     if (i % 20 == 0) {
-      readers.push_back(f.BeginPointer());
+      readers.push_back(f_.BeginPointer());
       values.push_back("a=" + std::to_string(i) + " b=" + std::to_string(i));
     }
-    if (i % 5 == 0) f.Fold();
+    if (i % 5 == 0) f_.Fold();
   }
-  EXPECT_GT(f.collector->unread(), 100u);
+  EXPECT_GT(f_.collector->unread(), 100u);
   const auto check = [&] {
     EXPECT_EQ(old.Scan(), "a=0");
     for (size_t i = 0; i < readers.size(); ++i) EXPECT_EQ(readers[i]->Scan(), values[i]);
-    EXPECT_EQ(f.Contents(), "a=60 b=60");
+    EXPECT_EQ(f_.Contents(), "a=60 b=60");
   };
   check();
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   check();
   old.Abort();
   values.front() = "a=20 b=20";
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   for (size_t i = 0; i < readers.size(); ++i) EXPECT_EQ(readers[i]->Scan(), values[i]);
   readers.clear();
   ExpectNothingLeft();
-  EXPECT_EQ(f.Contents(), "a=60 b=60");
+  EXPECT_EQ(f_.Contents(), "a=60 b=60");
 }
 
 // A snapshot, and one that begins later, read the versions that were kept for them.
 TEST_F(FoldTest, SnapshotsReadWhatWasKept) {
   Write("a", "1");
-  f.active->AdvanceNow();
-  TestTransaction old = f.Begin();
-  TestTransaction snapshot = f.BeginSnapshot();
+  f_.active->AdvanceNow();
+  TestTransaction old = f_.Begin();
+  TestTransaction snapshot = f_.BeginSnapshot();
   for (int i = 2; i <= 20; ++i) {
     Write("a", std::to_string(i));
-    f.Fold();
+    f_.Fold();
   }
   EXPECT_EQ(snapshot.Scan(), "a=1");
-  TestTransaction other = f.BeginSnapshot();
+  TestTransaction other = f_.BeginSnapshot();
   EXPECT_EQ(other.Scan(), "a=1");
   old.Abort();
-  f.active->AdvanceNow();
+  f_.active->AdvanceNow();
   EXPECT_EQ(snapshot.Get("a"), "1");
-  EXPECT_EQ(f.Contents(), "a=20");
+  EXPECT_EQ(f_.Contents(), "a=20");
 }
 
 // Commits that wait for an open transaction are all folded. Those that wait only for the DC are left for a while.
 TEST_F(FoldTest, CommitsThatNoReaderHoldsBackAreNotFoldedAtOnce) {
   const auto folded = [this] {
-    for (int round = 0; round < 2; ++round) f.collector->RunBetweenRounds([](Collector::Access&) {});
-    return f.collector->folded();
+    for (int round = 0; round < 2; ++round) f_.collector->RunBetweenRounds([](Collector::Access&) {});
+    return f_.collector->folded();
   };
   Write("a", "1");
-  f.Fold();
+  f_.Fold();
   EXPECT_EQ(folded(), 1u);
   Write("b", "1");
   EXPECT_EQ(folded(), 1u);
-  TestTransaction old = f.Begin();
+  TestTransaction old = f_.Begin();
   Write("c", "1");
   EXPECT_EQ(folded(), 1u);
-  f.Fold();
+  f_.Fold();
   EXPECT_EQ(folded(), 3u);
   Write("d", "1");
   EXPECT_EQ(folded(), 4u);
@@ -302,10 +302,10 @@ TEST_F(FoldTest, CommitsThatNoReaderHoldsBackAreNotFoldedAtOnce) {
 
 // S9: all that is pinned counts, in whatever form, and nothing of the count is lost.
 TEST_F(FoldTest, PinnedBytesAreCounted) {
-  const auto pinned = [this] { return PinnedBytes(*f.engine); };
+  const auto pinned = [this] { return PinnedBytes(*f_.engine); };
   EXPECT_EQ(pinned(), 0u);
-  TestTransaction old = f.Begin();
-  TestTransaction writer = f.Begin();
+  TestTransaction old = f_.Begin();
+  TestTransaction writer = f_.Begin();
   EXPECT_EQ(writer.Put("a", std::string(1000, 'v')), "ok");
   const uint64_t one = pinned();
   EXPECT_GT(one, 1000 + sizeof(RecordEntry) + sizeof(TransactionRecord) + sizeof(WriteSet));
@@ -313,9 +313,9 @@ TEST_F(FoldTest, PinnedBytesAreCounted) {
   EXPECT_GT(pinned(), one + 100 * (sizeof(RecordEntry) + sizeof(RecordVersion) + sizeof(WriteItem)));
   EXPECT_EQ(writer.Commit(), "ok");
   const uint64_t all = pinned();
-  f.Fold();
-  f.Collect();
-  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
+  f_.Fold();
+  f_.Collect();
+  EXPECT_EQ(f_.engine->counters.pinned_bytes.load(), 0u);
   EXPECT_LT(pinned(), all);
   EXPECT_GT(pinned(), 1000 + 100 * (sizeof(RecordEntry) + sizeof(RecordVersion)) + Runs().bytes());
   old.Abort();
@@ -325,17 +325,17 @@ TEST_F(FoldTest, PinnedBytesAreCounted) {
 // S9: over the budget writers are refused, and told which transaction holds everything back. A key that is written
 // again and again does not exhaust the budget.
 TEST_F(FoldTest, TheBudgetNamesTheOldestReader) {
-  f.SetVersionBudget(100000);
-  TestTransaction old = f.Begin();
+  f_.SetVersionBudget(100000);
+  TestTransaction old = f_.Begin();
   for (int i = 0; i < 1000; ++i) {
     Write("a", std::to_string(i));
-    if (i % 10 == 0) f.Fold();
+    if (i % 10 == 0) f_.Fold();
   }
-  f.Fold();
+  f_.Fold();
   std::string refused;
   for (int i = 0; i < 1000 && refused.empty(); ++i) {
-    TestTransaction txn = f.Begin();
-    const Status put = f.manager->Put(txn.transaction(), EngineFixture::kTable, "k" + std::to_string(i), "v");
+    TestTransaction txn = f_.Begin();
+    const Status put = f_.manager->Put(txn.transaction(), EngineFixture::kTable, "k" + std::to_string(i), "v");
     if (put.ok()) {
       EXPECT_EQ(txn.Commit(), "ok");
       continue;
@@ -346,22 +346,22 @@ TEST_F(FoldTest, TheBudgetNamesTheOldestReader) {
   }
   EXPECT_NE(refused.find("transaction " + std::to_string(old.timestamp()) + " "), std::string::npos) << refused;
   old.Abort();
-  EXPECT_TRUE(f.Settle());
+  EXPECT_TRUE(f_.Settle());
   Write("b", "1");
 }
 
 // The engine is stopped with folded commits that were never applied.
 TEST_F(FoldTest, TheEnd) {
   {
-    TestTransaction old = f.Begin();
+    TestTransaction old = f_.Begin();
     Write("a", "1");
-    f.Fold();
+    f_.Fold();
     Write("b", "1");
   }
-  f.Stop();
-  EXPECT_EQ(f.records->entries(), 0u);
-  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
-  EXPECT_EQ(f.catalogue->Find(EngineFixture::kTable)->runs().bytes(), 0u);
+  f_.Stop();
+  EXPECT_EQ(f_.records->entries(), 0u);
+  EXPECT_EQ(f_.engine->counters.pinned_bytes.load(), 0u);
+  EXPECT_EQ(f_.catalogue->Find(EngineFixture::kTable)->runs().bytes(), 0u);
 }
 
 // D1: a durable scan waits for the commits of the versions that it has shown, folded or not, and for no later commit

@@ -49,80 +49,80 @@ class LoggedValueTest : public ::testing::Test {
   void WriteOne(const std::string& key, const std::string& value) {
     const Deadline soon = EngineFixture::Soon();
     for (;;) {
-      TestTransaction txn = f.Begin();
+      TestTransaction txn = f_.Begin();
       const std::string put = txn.Put(key, value);
       const std::string done = put == "ok" ? txn.Commit() : put;
       if (done == "ok") return;
       ASSERT_EQ(done, "RESOURCE_EXHAUSTED");  // the budget, or a file of the log, is exhausted
       ASSERT_LT(RealRuntime().Now(), soon);
-      f.Fold();
-      f.Collect();
+      f_.Fold();
+      f_.Collect();
     }
   }
   // Pages out everything that is committed and large enough. Afterwards the budget has room again.
   void PageAllOut() {
-    const Lsn last(f.log->tail().value - 8);
-    ASSERT_TRUE(f.log->WaitDurable(last, EngineFixture::Soon()).ok());
-    f.Fold();
-    f.SetVersionBudget(0);
-    f.Collect();
-    f.SetVersionBudget(uint64_t{1} << 30);
+    const Lsn last(f_.log->tail().value - 8);
+    ASSERT_TRUE(f_.log->WaitDurable(last, EngineFixture::Soon()).ok());
+    f_.Fold();
+    f_.SetVersionBudget(0);
+    f_.Collect();
+    f_.SetVersionBudget(uint64_t{1} << 30);
   }
   void ExpectNothingLeft() {
-    EXPECT_TRUE(f.Settle());
-    EXPECT_EQ(f.collector->folded(), 0u);
-    EXPECT_EQ(f.records->entries(), 0u);
-    EXPECT_EQ(PinnedBytes(*f.engine), 0u);
+    EXPECT_TRUE(f_.Settle());
+    EXPECT_EQ(f_.collector->folded(), 0u);
+    EXPECT_EQ(f_.records->entries(), 0u);
+    EXPECT_EQ(PinnedBytes(*f_.engine), 0u);
   }
 
-  EngineFixture f{Options()};
+  EngineFixture f_{Options()};
 };
 
 TEST_F(LoggedValueTest, OldReadersReadTheirValuesWhateverIsWritten) {
   constexpr int kKeys = 300;  // over a megabyte a generation: four times the budget, and more than the log's buffer
   {
     Write(kKeys, 0);
-    ASSERT_TRUE(f.Settle());
+    ASSERT_TRUE(f_.Settle());
     std::vector<std::unique_ptr<TestTransaction>> readers;
-    readers.push_back(f.BeginPointer());
+    readers.push_back(f_.BeginPointer());
     EXPECT_EQ(readers[0]->Get(Key(7)), Value(7, 0));
     for (int generation = 1; generation <= 3; ++generation) {
       Write(kKeys, generation);
-      f.Fold();
-      f.Collect();
-      readers.push_back(f.BeginPointer());
+      f_.Fold();
+      f_.Collect();
+      readers.push_back(f_.BeginPointer());
     }
-    EXPECT_GT(f.collector->paged_out(), 2u * kKeys);
-    EXPECT_LE(PinnedBytes(*f.engine), 2 * f.engine->version_budget_bytes);
+    EXPECT_GT(f_.collector->paged_out(), 2u * kKeys);
+    EXPECT_LE(PinnedBytes(*f_.engine), 2 * f_.engine->version_budget_bytes);
     for (int round = 0; round < 2; ++round) {
       for (int r = 0; r < static_cast<int>(readers.size()); ++r) {
         for (int i = 0; i < kKeys; i += 17) EXPECT_EQ(readers[static_cast<size_t>(r)]->Get(Key(i)), Value(i, r));
         EXPECT_TRUE(readers[static_cast<size_t>(r)]->Scan() == AllOf(kKeys, r)) << r;
       }
     }
-    const RedoLogCounters log = f.log->counters();
+    const RedoLogCounters log = f_.log->counters();
     EXPECT_GT(log.values_from_disk, 0u);
     EXPECT_GT(log.values_from_kept, log.values_from_disk);
-    EXPECT_GT(f.engine->counters.log_reads.load(), 0u);
-    EXPECT_EQ(f.dc->Pump(), 0u);
+    EXPECT_GT(f_.engine->counters.log_reads.load(), 0u);
+    EXPECT_EQ(f_.dc->Pump(), 0u);
   }
   ExpectNothingLeft();
-  EXPECT_TRUE(f.Contents() == AllOf(kKeys, 3));
+  EXPECT_TRUE(f_.Contents() == AllOf(kKeys, 3));
 }
 
 TEST_F(LoggedValueTest, ScansDescendAndMixWithWhatIsInMemory) {
   constexpr int kKeys = 40;
-  f.SetVersionBudget(uint64_t{1} << 30);
+  f_.SetVersionBudget(uint64_t{1} << 30);
   Write(kKeys, 0);
-  ASSERT_TRUE(f.Settle());
+  ASSERT_TRUE(f_.Settle());
   {
-    const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+    const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
     Write(kKeys, 1);
     PageAllOut();
-    EXPECT_EQ(f.collector->paged_out(), static_cast<uint64_t>(kKeys));
-    const std::unique_ptr<TestTransaction> middle = f.BeginPointer();
+    EXPECT_EQ(f_.collector->paged_out(), static_cast<uint64_t>(kKeys));
+    const std::unique_ptr<TestTransaction> middle = f_.BeginPointer();
     {
-      TestTransaction txn = f.Begin();
+      TestTransaction txn = f_.Begin();
       for (int i = 0; i < kKeys; i += 2) ASSERT_EQ(txn.Put(Key(i), Value(i, 2)), "ok");
       ASSERT_EQ(txn.Remove(Key(1)), "ok");
       ASSERT_EQ(txn.Commit(), "ok");
@@ -134,8 +134,8 @@ TEST_F(LoggedValueTest, ScansDescendAndMixWithWhatIsInMemory) {
       latest += (i == 0 ? "" : " ") + record;
       backwards = record + (backwards.empty() ? "" : " ") + backwards;
     }
-    EXPECT_EQ(f.Contents(), latest);
-    EXPECT_EQ(f.Begin().Scan({}, {}, Direction::kDescending), backwards);
+    EXPECT_EQ(f_.Contents(), latest);
+    EXPECT_EQ(f_.Begin().Scan({}, {}, Direction::kDescending), backwards);
     EXPECT_EQ(middle->Scan(), AllOf(kKeys, 1));
     EXPECT_EQ(old->Scan(), AllOf(kKeys, 0));
   }
@@ -145,10 +145,10 @@ TEST_F(LoggedValueTest, ScansDescendAndMixWithWhatIsInMemory) {
 // A large transaction is logged in chunks. Values that it has itself replaced or removed are not in the log.
 TEST_F(LoggedValueTest, ATransactionInChunks) {
   constexpr int kKeys = 30;  // four chunks
-  f.SetVersionBudget(uint64_t{1} << 30);
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  f_.SetVersionBudget(uint64_t{1} << 30);
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     for (int i = 0; i < kKeys; ++i) ASSERT_EQ(txn.Put(Key(i), Value(i, 1)), "ok");
     for (int i = 0; i < kKeys; ++i) ASSERT_EQ(txn.Put(Key(i), Value(i, 2)), "ok");
     ASSERT_EQ(txn.Put("gone", Value(0, 0)), "ok");
@@ -156,24 +156,24 @@ TEST_F(LoggedValueTest, ATransactionInChunks) {
     ASSERT_EQ(txn.Commit(), "ok");
   }
   PageAllOut();
-  EXPECT_EQ(f.collector->paged_out(), static_cast<uint64_t>(kKeys));
-  EXPECT_EQ(f.Contents(), AllOf(kKeys, 2));
-  EXPECT_EQ(f.Begin().Get("gone"), "-");
+  EXPECT_EQ(f_.collector->paged_out(), static_cast<uint64_t>(kKeys));
+  EXPECT_EQ(f_.Contents(), AllOf(kKeys, 2));
+  EXPECT_EQ(f_.Begin().Get("gone"), "-");
   EXPECT_EQ(old->Scan(), "");
 }
 
 TEST_F(LoggedValueTest, ConditionsReadWhatIsThere) {
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   WriteOne("k", Value(1, 1));
   PageAllOut();
-  ASSERT_EQ(f.collector->paged_out(), 1u);
+  ASSERT_EQ(f_.collector->paged_out(), 1u);
   const std::string expected = Value(1, 1), next = Value(1, 2);
   Operation compare{.kind = OperationKind::kCompareAndSet, .table = EngineFixture::kTable, .key = "k", .value = next};
   compare.expected = next;
   {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     RecordBatch shown;
-    EXPECT_EQ(f.manager->Change(txn.transaction(), compare, &shown, EngineFixture::Soon()).code(),
+    EXPECT_EQ(f_.manager->Change(txn.transaction(), compare, &shown, EngineFixture::Soon()).code(),
               ErrorCode::kConditionFailed);
     RecordBatch::Iterator it(shown);
     ASSERT_TRUE(it.Valid());
@@ -182,32 +182,32 @@ TEST_F(LoggedValueTest, ConditionsReadWhatIsThere) {
     EXPECT_EQ(txn.Get("k"), expected);
   }
   compare.expected = expected;
-  TestTransaction txn = f.Begin();
+  TestTransaction txn = f_.Begin();
   RecordBatch shown;
-  EXPECT_TRUE(f.manager->Change(txn.transaction(), compare, &shown, EngineFixture::Soon()).ok());
+  EXPECT_TRUE(f_.manager->Change(txn.transaction(), compare, &shown, EngineFixture::Soon()).ok());
   EXPECT_EQ(txn.Get("k"), next);
   EXPECT_EQ(txn.Commit(), "ok");
-  EXPECT_EQ(f.Begin().Get("k"), next);
+  EXPECT_EQ(f_.Begin().Get("k"), next);
 }
 
 // S2. The reader has found the place. Before it reads, the DC gets everything and the log is trimmed.
 TEST_F(LoggedValueTest, WhereTheLogIsGoneTheDcHasIt) {
-  std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   WriteOne("k", Value(1, 1));
-  const Lsn place = f.log->tail();
+  const Lsn place = f_.log->tail();
   PageAllOut();
-  ASSERT_EQ(f.collector->paged_out(), 1u);
-  while (f.log->tail().value < place.value + (4 << 20)) WriteOne("other", Value(2, 0));  // some files further
+  ASSERT_EQ(f_.collector->paged_out(), 1u);
+  while (f_.log->tail().value < place.value + (4 << 20)) WriteOne("other", Value(2, 0));  // some files further
   const auto let_go = [&] {
     old.reset();
     const Deadline soon = EngineFixture::Soon();
-    while (f.log->first_lsn() <= place && RealRuntime().Now() < soon) {
-      f.dc->Pump();
-      f.dc->TrimLog();
+    while (f_.log->first_lsn() <= place && RealRuntime().Now() < soon) {
+      f_.dc->Pump();
+      f_.dc->TrimLog();
     }
-    ASSERT_GT(f.log->first_lsn(), place);
+    ASSERT_GT(f_.log->first_lsn(), place);
   };
-  TestTransaction reader = f.Begin();
+  TestTransaction reader = f_.Begin();
   {
     AtPoint at("logged_value.before_read", let_go);
     EXPECT_EQ(reader.Get("k"), Value(1, 1));
@@ -219,25 +219,25 @@ TEST_F(LoggedValueTest, ADiskThatCannotBeReadFailsTheReaderAlone) {
   constexpr int kKeys = 300;
   constexpr uint64_t kLogBufferBytes = 1 << 20;  // as in EngineFixture
   {
-    const std::unique_ptr<TestTransaction> old = f.BeginPointer();
-    const Lsn first = f.log->tail();
+    const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
+    const Lsn first = f_.log->tail();
     Write(kKeys, 1);
     // The readers below need the disk for each of the first keys. So every value has left memory, not only as many as
     // the budget demands; and the log's buffer cannot hold the first records, because it is shorter than what follows
     // them.
     PageAllOut();
-    ASSERT_EQ(f.collector->paged_out(), static_cast<uint64_t>(kKeys));
-    ASSERT_GT(f.log->tail().value, first.value + kLogBufferBytes + 10 * kValueBytes);
-    const std::unique_ptr<TestTransaction> one = f.BeginPointer(), other = f.BeginPointer();
-    const int fault = f.disk->AddFault({.kinds = kDiskRead, .path_contains = "log-"});
+    ASSERT_EQ(f_.collector->paged_out(), static_cast<uint64_t>(kKeys));
+    ASSERT_GT(f_.log->tail().value, first.value + kLogBufferBytes + 10 * kValueBytes);
+    const std::unique_ptr<TestTransaction> one = f_.BeginPointer(), other = f_.BeginPointer();
+    const int fault = f_.disk->AddFault({.kinds = kDiskRead, .path_contains = "log-"});
     EXPECT_EQ(one->Get(Key(0)), "IO_ERROR");
     EXPECT_FALSE(one->open());
-    const std::unique_ptr<TestTransaction> scans = f.BeginPointer();
+    const std::unique_ptr<TestTransaction> scans = f_.BeginPointer();
     EXPECT_EQ(scans->Scan(Key(0), Key(5)), "IO_ERROR");
-    f.disk->RemoveFault(fault);
+    f_.disk->RemoveFault(fault);
     EXPECT_EQ(other->Get(Key(0)), Value(0, 1));
-    EXPECT_TRUE(f.Contents() == AllOf(kKeys, 1));
-    EXPECT_TRUE(f.log->failure().ok());
+    EXPECT_TRUE(f_.Contents() == AllOf(kKeys, 1));
+    EXPECT_TRUE(f_.log->failure().ok());
     WriteOne("more", "1");
   }
   ExpectNothingLeft();
@@ -248,13 +248,13 @@ TEST_F(LoggedValueTest, ADiskThatCannotBeReadFailsTheReaderAlone) {
 TEST_F(LoggedValueTest, Stress) {
   constexpr int kKeys = 60;
   constexpr int kRounds = 12;
-  f.SetVersionBudget(128 << 10);
+  f_.SetVersionBudget(128 << 10);
   Write(kKeys, 0);
-  ASSERT_TRUE(f.Settle());
+  ASSERT_TRUE(f_.Settle());
   std::atomic<bool> stop{false};
   const auto read = [&](bool scans) {
     while (!stop.load()) {
-      const std::unique_ptr<TestTransaction> txn = f.BeginPointer();
+      const std::unique_ptr<TestTransaction> txn = f_.BeginPointer();
       std::string first;
       for (int again = 0; again < 3 && txn->open(); ++again) {
         const std::string now = scans ? txn->Scan() : Concat(txn->Get(Key(3)), " ", txn->Get(Key(kKeys - 1)));
@@ -267,8 +267,8 @@ TEST_F(LoggedValueTest, Stress) {
   std::thread scanner([&] { read(true); }), getter([&] { read(false); });
   std::thread collector([&] {
     while (!stop.load()) {
-      f.Fold();
-      f.dc->Pump();
+      f_.Fold();
+      f_.dc->Pump();
     }
   });
   for (int g = 1; g <= kRounds; ++g) {
@@ -276,7 +276,7 @@ TEST_F(LoggedValueTest, Stress) {
       const Deadline soon = EngineFixture::Soon();
       for (;;) {
         ASSERT_LT(RealRuntime().Now(), soon);
-        TestTransaction txn = f.Begin();
+        TestTransaction txn = f_.Begin();
         if (txn.Put(Key(i), Value(i, g)) == "ok" && txn.Commit() == "ok") break;
       }
     }
@@ -285,7 +285,7 @@ TEST_F(LoggedValueTest, Stress) {
   scanner.join();
   getter.join();
   collector.join();
-  EXPECT_TRUE(f.Contents() == AllOf(kKeys, kRounds));
+  EXPECT_TRUE(f_.Contents() == AllOf(kKeys, kRounds));
   ExpectNothingLeft();
 }
 

@@ -50,50 +50,50 @@ std::string RunBegun(RecordManager& manager, PrefetchedScan& begun, Operation sc
 
 class PrefetchedScanTest : public ::testing::Test {
  protected:
-  PrefetchedScanTest() { f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}}); }
+  PrefetchedScanTest() { f_.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}}); }
   ~PrefetchedScanTest() override { testing::SetPointHandler(nullptr); }
 
   std::unique_ptr<PrefetchedScan> Begin(const Operation& scan, const TransactionOptions& options = {}) {
-    return ahead.BeginScan(options, {&scan, 1});
+    return ahead_.BeginScan(options, {&scan, 1});
   }
   void Ask() {
-    ASSERT_TRUE(ahead.Start());
-    ahead.Finish(EngineFixture::Soon());
+    ASSERT_TRUE(ahead_.Start());
+    ahead_.Finish(EngineFixture::Soon());
   }
-  std::string Run(PrefetchedScan& begun, const Operation& scan) { return RunBegun(*f.manager, begun, scan); }
+  std::string Run(PrefetchedScan& begun, const Operation& scan) { return RunBegun(*f_.manager, begun, scan); }
   void Put(std::string_view key, std::string_view value) {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     EXPECT_EQ(txn.Put(key, value), "ok");
     EXPECT_EQ(txn.Commit(), "ok");
   }
 
-  EngineFixture f;
-  ReadAhead ahead{*f.engine};
+  EngineFixture f_;
+  ReadAhead ahead_{*f_.engine};
 };
 
 TEST_F(PrefetchedScanTest, FirstBatchesAreAskedForTogetherAndOnce) {
-  const uint64_t before = f.dc->requests();
+  const uint64_t before = f_.dc->requests();
   const Operation all = ScanOf("", ""), some = ScanOf("b", "d");
   Operation down = ScanOf("", "d");
   down.direction = Direction::kDescending;
   down.limit_records = 2;
   const std::unique_ptr<PrefetchedScan> first = Begin(all), second = Begin(some), third = Begin(down);
   ASSERT_TRUE(first != nullptr && second != nullptr && third != nullptr);
-  EXPECT_EQ(f.dc->requests(), before);
+  EXPECT_EQ(f_.dc->requests(), before);
   Ask();
-  EXPECT_EQ(f.dc->requests(), before + 3);
+  EXPECT_EQ(f_.dc->requests(), before + 3);
   EXPECT_EQ(Run(*third, down), "c=0 b=0");
   EXPECT_EQ(Run(*first, all), "a=0 b=0 c=0 d=0");
   EXPECT_EQ(Run(*second, some), "b=0 c=0");
-  EXPECT_EQ(f.dc->requests(), before + 3);
-  EXPECT_EQ(f.active->open_transactions(), 0u);
-  EXPECT_EQ(f.engine->scan_ahead.used(), 0u);
+  EXPECT_EQ(f_.dc->requests(), before + 3);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.engine->scan_ahead.used(), 0u);
   EXPECT_EQ(Run(*first, all), "given up");  // it has ended
 }
 
 TEST_F(PrefetchedScanTest, S4KeysOfTheTcAreGatheredBeforeTheDcIsAsked) {
   Put("b", "1");
-  TestTransaction remove = f.Begin();
+  TestTransaction remove = f_.Begin();
   EXPECT_EQ(remove.Remove("c"), "ok");
   EXPECT_EQ(remove.Commit(), "ok");
   const Operation all = ScanOf("", "");
@@ -113,14 +113,14 @@ TEST_F(PrefetchedScanTest, S1ABegunTransactionCountsUntilItHasEnded) {
   Ask();
   Put("b", "2");
   Put("e", "2");
-  f.PumpAndCollect();
+  f_.PumpAndCollect();
   EXPECT_EQ(Run(*begun, all), "a=0 b=1 c=0 d=0");
-  EXPECT_EQ(f.Contents(), "a=0 b=2 c=0 d=0 e=2");
+  EXPECT_EQ(f_.Contents(), "a=0 b=2 c=0 d=0 e=2");
 }
 
 // An earlier writer is refused from the beginning on, because it would come between the answer and the run.
 TEST_F(PrefetchedScanTest, R2AnEarlierWriterThatComesLaterIsRefused) {
-  TestTransaction earlier = f.Begin();
+  TestTransaction earlier = f_.Begin();
   const Operation all = ScanOf("", "");
   const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
@@ -130,13 +130,13 @@ TEST_F(PrefetchedScanTest, R2AnEarlierWriterThatComesLaterIsRefused) {
 }
 
 TEST_F(PrefetchedScanTest, R8AWriterOnTheWayIsDecidedWhenTheScanComesThere) {
-  TestTransaction writer = f.Begin();
+  TestTransaction writer = f_.Begin();
   EXPECT_EQ(writer.Put("c", "1"), "ok");
   const Operation all = ScanOf("", ""), from_there = ScanOf("c", "");
   // The writer is in the way at once. TryBegin does not wait, and leaves nothing behind.
-  const uint32_t open = f.active->open_transactions();
+  const uint32_t open = f_.active->open_transactions();
   EXPECT_EQ(Begin(from_there), nullptr);
-  EXPECT_EQ(f.active->open_transactions(), open);
+  EXPECT_EQ(f_.active->open_transactions(), open);
   const std::unique_ptr<PrefetchedScan> first = Begin(all), second = Begin(all);
   ASSERT_TRUE(first != nullptr && second != nullptr);
   Ask();
@@ -146,8 +146,8 @@ TEST_F(PrefetchedScanTest, R8AWriterOnTheWayIsDecidedWhenTheScanComesThere) {
 }
 
 TEST_F(PrefetchedScanTest, AScanGoesOnBeyondItsFirstAnswer) {
-  f.dc->set_scan_records(1);
-  f.SetRanges({"c"});
+  f_.dc->set_scan_records(1);
+  f_.SetRanges({"c"});
   Put("bb", "1");
   const Operation all = ScanOf("", "");
   const std::unique_ptr<PrefetchedScan> begun = Begin(all);
@@ -160,11 +160,11 @@ TEST_F(PrefetchedScanTest, X3ATransactionWithoutAnAnswerHasEnded) {
   const Operation all = ScanOf("", "");
   const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
-  f.dc->LoseAsked(true);
-  ASSERT_TRUE(ahead.Start());
-  EXPECT_FALSE(ahead.Finish(EngineFixture::Soon()));
-  EXPECT_EQ(f.active->open_transactions(), 0u);
-  EXPECT_EQ(f.engine->scan_ahead.used(), 0u);
+  f_.dc->LoseAsked(true);
+  ASSERT_TRUE(ahead_.Start());
+  EXPECT_FALSE(ahead_.Finish(EngineFixture::Soon()));
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.engine->scan_ahead.used(), 0u);
   EXPECT_EQ(Run(*begun, all), "given up");
 }
 
@@ -172,11 +172,11 @@ TEST_F(PrefetchedScanTest, ADcThatIsAwayIsNotWaitedFor) {
   const Operation all = ScanOf("", "");
   const std::unique_ptr<PrefetchedScan> begun = Begin(all);
   ASSERT_NE(begun, nullptr);
-  f.dc->set_error(Status(ErrorCode::kUnavailable, "away"));
-  EXPECT_FALSE(ahead.Start());
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  f_.dc->set_error(Status(ErrorCode::kUnavailable, "away"));
+  EXPECT_FALSE(ahead_.Start());
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   EXPECT_EQ(Run(*begun, all), "given up");
-  f.dc->set_error(Status::Ok());
+  f_.dc->set_error(Status::Ok());
 }
 
 TEST_F(PrefetchedScanTest, ATransactionThatIsNotRunHoldsNothing) {
@@ -187,20 +187,20 @@ TEST_F(PrefetchedScanTest, ATransactionThatIsNotRunHoldsNothing) {
     Ask();
     const std::unique_ptr<PrefetchedScan> not_asked = Begin(all);
     ASSERT_NE(not_asked, nullptr);
-    EXPECT_EQ(f.active->open_transactions(), 2u);
-    EXPECT_GT(f.engine->scan_ahead.used(), 0u);
-    f.dc->set_error(Status(ErrorCode::kUnavailable, "away"));
-    EXPECT_FALSE(ahead.Start());
+    EXPECT_EQ(f_.active->open_transactions(), 2u);
+    EXPECT_GT(f_.engine->scan_ahead.used(), 0u);
+    f_.dc->set_error(Status(ErrorCode::kUnavailable, "away"));
+    EXPECT_FALSE(ahead_.Start());
   }
-  EXPECT_EQ(f.active->open_transactions(), 0u);
-  EXPECT_EQ(f.engine->scan_ahead.used(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.engine->scan_ahead.used(), 0u);
 }
 
 TEST_F(PrefetchedScanTest, NotEveryTransactionIsBegun) {
   const Operation all = ScanOf("", "");
   const auto refused = [&](const TransactionOptions& options, const std::vector<Operation>& operations) {
-    const std::unique_ptr<PrefetchedScan> begun = ahead.BeginScan(options, operations);
-    return begun == nullptr && f.active->open_transactions() == 0;
+    const std::unique_ptr<PrefetchedScan> begun = ahead_.BeginScan(options, operations);
+    return begun == nullptr && f_.active->open_transactions() == 0;
   };
   TransactionOptions snapshot;
   snapshot.isolation = Isolation::kSnapshot;
@@ -224,7 +224,7 @@ TEST_F(PrefetchedScanTest, NotEveryTransactionIsBegun) {
   EXPECT_TRUE(refused({}, {ScanOf("", long_bound)}));
   {
     ScanAheadShare hog;
-    hog.Resize(f.engine->scan_ahead, (256 << 20) - 1);
+    hog.Resize(f_.engine->scan_ahead, (256 << 20) - 1);
     EXPECT_TRUE(refused({}, {all}));
   }
   EXPECT_FALSE(refused({}, {all, {.kind = OperationKind::kGet, .table = kTable, .key = "a"}, all}));

@@ -11,21 +11,21 @@ namespace {
 
 class RangeControlTest : public ::testing::Test {
  protected:
-  RangeControlTest() : f({.range_control = RangeControl::kNone}) { f.Load({{"a", "0"}, {"b", "0"}}); }
+  RangeControlTest() : f_({.range_control = RangeControl::kNone}) { f_.Load({{"a", "0"}, {"b", "0"}}); }
 
-  EngineFixture f;
+  EngineFixture f_;
 };
 
 TEST_F(RangeControlTest, WritersPostNothing) {
-  TestTransaction t10 = f.Begin(EngineFixture::Declaring({"a", "z"}));
+  TestTransaction t10 = f_.Begin(EngineFixture::Declaring({"a", "z"}));
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(t10.Insert("c", "1"), "ok");
   EXPECT_EQ(t10.Remove("b"), "ok");
-  EXPECT_EQ(f.RangeOf("a").first_posting(), nullptr);
+  EXPECT_EQ(f_.RangeOf("a").first_posting(), nullptr);
   EXPECT_EQ(t10.Commit(), "ok");
-  EXPECT_EQ(f.RangeOf("a").posted(), 0u);
-  ASSERT_TRUE(f.Settle());
-  TestTransaction t20 = f.Begin();
+  EXPECT_EQ(f_.RangeOf("a").posted(), 0u);
+  ASSERT_TRUE(f_.Settle());
+  TestTransaction t20 = f_.Begin();
   EXPECT_EQ(t20.Get("a"), "1");
   EXPECT_EQ(t20.Get("b"), "-");
   EXPECT_EQ(t20.Get("c"), "1");
@@ -42,7 +42,7 @@ TEST_F(RangeControlTest, WithRangesTheSameWriterPosts) {
 }
 
 TEST_F(RangeControlTest, PointConflictsAreDecidedAsEver) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin(), t30 = f.Begin(), t40 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin(), t30 = f_.Begin(), t40 = f_.Begin();
   EXPECT_EQ(t20.Get("a"), "0");
   // Whether "a" still has an entry after the load depends on the collector (R6).
   const std::string lost = t10.Put("a", "1");
@@ -56,18 +56,18 @@ TEST_F(RangeControlTest, PointConflictsAreDecidedAsEver) {
 
 TEST_F(RangeControlTest, OperationsThatNeedRangesAreRefused) {
   {
-    TestTransaction t10 = f.Begin();
+    TestTransaction t10 = f_.Begin();
     EXPECT_EQ(t10.Scan(), "WRONG_STATE");
   }
   {
-    TestTransaction t20 = f.Begin();
+    TestTransaction t20 = f_.Begin();
     OperationResult result;
     const Operation remove{.kind = OperationKind::kRemoveRange, .table = EngineFixture::kTable};
-    const Status removed = f.manager->RemoveRange(t20.transaction(), remove, &result, EngineFixture::Soon());
+    const Status removed = f_.manager->RemoveRange(t20.transaction(), remove, &result, EngineFixture::Soon());
     EXPECT_EQ(StatusText(removed), "WRONG_STATE");
   }
-  EXPECT_EQ(StatusText(f.manager->DropTable("t", EngineFixture::Soon())), "WRONG_STATE");
-  TestTransaction t30 = f.Begin();
+  EXPECT_EQ(StatusText(f_.manager->DropTable("t", EngineFixture::Soon())), "WRONG_STATE");
+  TestTransaction t30 = f_.Begin();
   EXPECT_EQ(t30.Get("a"), "0");
   EXPECT_EQ(t30.Put("a", "1"), "ok");
   EXPECT_EQ(t30.Commit(), "ok");

@@ -11,29 +11,29 @@ namespace {
 
 class RangePrecisionTest : public ::testing::Test {
  protected:
-  RangePrecisionTest() { Load(f); }
+  RangePrecisionTest() { Load(f_); }
   static void Load(EngineFixture& g) { g.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}, {"e", "0"}}); }
 
-  EngineFixture f;
+  EngineFixture f_;
 };
 
 constexpr Direction kBoth[] = {Direction::kAscending, Direction::kDescending};
 
 TEST_F(RangePrecisionTest, AWriterOutsideTheBoundsIsPassed) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("c", "1"), "ok");
   EXPECT_EQ(t20.Scan("", "c"), "a=0 b=0");
   EXPECT_EQ(t20.Scan(std::string("c\0", 2), ""), "d=0 e=0");
-  EXPECT_EQ(f.engine->counters.writers_passed.load(), 2u);
+  EXPECT_EQ(f_.engine->counters.writers_passed.load(), 2u);
   EXPECT_EQ(t20.Commit(), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
-  EXPECT_EQ(f.Contents(), "a=0 b=0 c=1 d=0 e=0");
+  EXPECT_EQ(f_.Contents(), "a=0 b=0 c=1 d=0 e=0");
 }
 
 // R1, the counter-example of R8: when the reader looks, the writer's intent is posted and its key is not published.
 // Step 5 follows each publication.
 TEST_F(RangePrecisionTest, AKeyThatIsPublishedAfterTheLookMeetsTheRaise) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("e", "1"), "ok");
   EXPECT_EQ(t20.Scan("", "d"), "a=0 b=0 c=0");
   EXPECT_EQ(t20.Commit(), "ok");
@@ -41,7 +41,7 @@ TEST_F(RangePrecisionTest, AKeyThatIsPublishedAfterTheLookMeetsTheRaise) {
 }
 
 TEST_F(RangePrecisionTest, OverwritingAnOwnKeyNeedsNoSecondCheck) {
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("e", "1"), "ok");
   EXPECT_EQ(t20.Scan("", "d"), "a=0 b=0 c=0");
   EXPECT_EQ(t10.Put("e", "2"), "ok");
@@ -115,7 +115,7 @@ TEST_F(RangePrecisionTest, APendingKeyIsAppliedAndCollectedBeforeItIsReached) {
 
 // The same between two batches.
 TEST_F(RangePrecisionTest, AWriterThatCommitsAheadOfALongScanIsSeen) {
-  TestTransaction t10 = f.Begin(), t15 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t15 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("c", "1"), "ok");
   EXPECT_EQ(t15.Put("d", "1"), "ok");
   bool more = false;
@@ -132,13 +132,13 @@ TEST_F(RangePrecisionTest, AWriterThatCommitsAheadOfALongScanIsSeen) {
 // A declared key is not installed, and its writer does not check the range again. So the writer's status decides,
 // whatever the chain shows.
 TEST_F(RangePrecisionTest, ADeclaredKeyIsPending) {
-  TestTransaction t10 = f.Begin(EngineFixture::Declaring({"c"})), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(EngineFixture::Declaring({"c"})), t20 = f_.Begin();
   EXPECT_EQ(t20.Scan("", "c"), "a=0 b=0");
   EXPECT_EQ(t20.Scan("b"), "range-writer");
   EXPECT_EQ(t10.Put("c", "1"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
 
-  TestTransaction t30 = f.Begin(EngineFixture::Declaring({"d"})), t40 = f.Begin();
+  TestTransaction t30 = f_.Begin(EngineFixture::Declaring({"d"})), t40 = f_.Begin();
   AtPoint point("scan.after_dc", [&] {
     EXPECT_EQ(t30.Put("d", "1"), "ok");
     EXPECT_EQ(t30.Commit(), "ok");
@@ -148,8 +148,8 @@ TEST_F(RangePrecisionTest, ADeclaredKeyIsPending) {
 }
 
 TEST_F(RangePrecisionTest, EveryWriterOfAPendingKeyMustBeDecided) {
-  TestTransaction t10 = f.Begin(EngineFixture::Declaring({"c"})), t15 = f.Begin(EngineFixture::Declaring({"c"}));
-  TestTransaction t20 = f.Begin(), t25 = f.Begin(), t30 = f.Begin();
+  TestTransaction t10 = f_.Begin(EngineFixture::Declaring({"c"})), t15 = f_.Begin(EngineFixture::Declaring({"c"}));
+  TestTransaction t20 = f_.Begin(), t25 = f_.Begin(), t30 = f_.Begin();
   EXPECT_EQ(t20.Scan("c", "d"), "range-writer");
   t15.Abort();
   EXPECT_EQ(t25.Scan("c", "d"), "range-writer");
@@ -159,7 +159,7 @@ TEST_F(RangePrecisionTest, EveryWriterOfAPendingKeyMustBeDecided) {
 
 // The stretch ends at the nearest of all pending keys, whichever writer has it.
 TEST_F(RangePrecisionTest, TheNearestPendingKeyCounts) {
-  TestTransaction t10 = f.Begin(), t15 = f.Begin(), t20 = f.Begin(), t30 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t15 = f_.Begin(), t20 = f_.Begin(), t30 = f_.Begin();
   EXPECT_EQ(t10.Put("d", "1"), "ok");
   EXPECT_EQ(t10.Put("b", "1"), "ok");
   EXPECT_EQ(t15.Put("c", "1"), "ok");
@@ -231,13 +231,13 @@ TEST_F(RangePrecisionTest, WholeSecondWriteBetweenTwoStepsOfAScan) {
 // R3 by keys: the part that a scan for update has only read is in no later reader's way; the keys that it has written
 // are.
 TEST_F(RangePrecisionTest, AScanForUpdateCountsByItsKeys) {
-  TestTransaction t10 = f.Begin(), t15 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t15 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.ScanForUpdate("", "c"), "a=0 b=0");
   EXPECT_EQ(t10.Put("b", "1"), "ok");
   EXPECT_EQ(t15.Scan("c"), "c=0 d=0 e=0");
   EXPECT_EQ(t20.Scan(), "range-writer");
   EXPECT_EQ(t10.Put("a", "1"), "range-read-later");
-  TestTransaction t30 = f.Begin(), t40 = f.Begin();
+  TestTransaction t30 = f_.Begin(), t40 = f_.Begin();
   EXPECT_EQ(t30.ScanForUpdate(), "a=0 b=0 c=0 d=0 e=0");
   EXPECT_EQ(t40.Scan(), "a=0 b=0 c=0 d=0 e=0");
   EXPECT_EQ(t40.Commit(), "ok");

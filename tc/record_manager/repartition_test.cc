@@ -19,85 +19,85 @@ constexpr const char* kChangePoints[] = {"partition.published", "partition.seale
 class RepartitionTest : public ::testing::Test {
  protected:
   size_t ranges() {
-    ReclamationDomain::Guard guard(f.domain);
-    return f.catalogue->Find(EngineFixture::kTable)->map().size();
+    ReclamationDomain::Guard guard(f_.domain);
+    return f_.catalogue->Find(EngineFixture::kTable)->map().size();
   }
 
-  EngineFixture f;
+  EngineFixture f_;
 };
 
 TEST_F(RepartitionTest, NewRangesRememberReadsAndWrites) {
-  f.Load({{"a", "0"}, {"p", "0"}});
+  f_.Load({{"a", "0"}, {"p", "0"}});
   {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     for (const char* key : {"b", "g", "q"}) EXPECT_EQ(t.Put(key, "1"), "ok");
     EXPECT_EQ(t.Commit(), "ok");
-    TestTransaction reader = f.Begin();
+    TestTransaction reader = f_.Begin();
     EXPECT_EQ(reader.Scan("", "c"), "a=0 b=1");
     EXPECT_EQ(reader.Commit(), "ok");
   }
-  const std::string all = f.Contents();
-  const Timestamp read = f.RangeOf("a").last_read();
+  const std::string all = f_.Contents();
+  const Timestamp read = f_.RangeOf("a").last_read();
   for (const std::vector<std::string>& cuts :
        {std::vector<std::string>{"b", "c", "m"}, {"c"}, {}, {"a", "b", "g", "h", "p", "q", "r"}}) {
-    f.SetRanges(cuts);
-    EXPECT_GE(f.RangeOf("a").last_read(), read);
-    EXPECT_EQ(f.Contents(), all);
-    f.Collect();
-    EXPECT_EQ(f.Contents(), all);
+    f_.SetRanges(cuts);
+    EXPECT_GE(f_.RangeOf("a").last_read(), read);
+    EXPECT_EQ(f_.Contents(), all);
+    f_.Collect();
+    EXPECT_EQ(f_.Contents(), all);
   }
-  f.SetRanges({"c", "m"});
-  EXPECT_TRUE(f.Settle());
-  EXPECT_EQ(f.Contents(), all);
-  for (const char* key : {"a", "d", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
-  EXPECT_EQ(f.records->entries(), 0u);
+  f_.SetRanges({"c", "m"});
+  EXPECT_TRUE(f_.Settle());
+  EXPECT_EQ(f_.Contents(), all);
+  for (const char* key : {"a", "d", "z"}) EXPECT_EQ(f_.RangeOf(key).posting_count(), 0u) << key;
+  EXPECT_EQ(f_.records->entries(), 0u);
 }
 
 // A posting may have copies in many ranges by the time it is collected. All of them go.
 TEST_F(RepartitionTest, CopiesAreUnlinkedWithTheOriginals) {
   {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     EXPECT_EQ(t.Put("b", "1"), "ok");
-    f.SetRanges({"c", "m"});
+    f_.SetRanges({"c", "m"});
     EXPECT_EQ(t.Put("n", "1"), "ok");
-    f.SetRanges({"a", "c", "d", "m", "o"});
-    for (const char* key : {"", "b", "c", "e", "n", "z"}) EXPECT_GE(f.RangeOf(key).posting_count(), 1u) << key;
+    f_.SetRanges({"a", "c", "d", "m", "o"});
+    for (const char* key : {"", "b", "c", "e", "n", "z"}) EXPECT_GE(f_.RangeOf(key).posting_count(), 1u) << key;
   }
-  EXPECT_TRUE(f.Settle());
-  for (const char* key : {"", "b", "c", "e", "n", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
+  EXPECT_TRUE(f_.Settle());
+  for (const char* key : {"", "b", "c", "e", "n", "z"}) EXPECT_EQ(f_.RangeOf(key).posting_count(), 0u) << key;
 }
 
 // S9: copies count in the budget while they are in any range.
 TEST_F(RepartitionTest, CopiesCountAsPinned) {
   {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     EXPECT_EQ(t.Put("b", "1"), "ok");
-    const uint64_t before = PinnedBytes(*f.engine);
-    f.SetRanges({"c", "m", "p"});
-    EXPECT_EQ(PinnedBytes(*f.engine), before + 4 * sizeof(Posting));
-    f.SetRanges({"c"});
-    EXPECT_TRUE(f.CopiesBecome(2));
-    EXPECT_EQ(PinnedBytes(*f.engine), before + 2 * sizeof(Posting));
+    const uint64_t before = PinnedBytes(*f_.engine);
+    f_.SetRanges({"c", "m", "p"});
+    EXPECT_EQ(PinnedBytes(*f_.engine), before + 4 * sizeof(Posting));
+    f_.SetRanges({"c"});
+    EXPECT_TRUE(f_.CopiesBecome(2));
+    EXPECT_EQ(PinnedBytes(*f_.engine), before + 2 * sizeof(Posting));
     EXPECT_EQ(t.Commit(), "ok");
   }
-  EXPECT_TRUE(f.Settle());
-  EXPECT_TRUE(f.CopiesBecome(0));
-  EXPECT_EQ(PinnedBytes(*f.engine), 0u);
+  EXPECT_TRUE(f_.Settle());
+  EXPECT_TRUE(f_.CopiesBecome(0));
+  EXPECT_EQ(PinnedBytes(*f_.engine), 0u);
 }
 
 // If ranges are merged and split meanwhile, copies are only within the bounds of the range in which the posting was
 // made.
 TEST_F(RepartitionTest, CopiesDoNotSpread) {
-  f.SetRanges({"c", "m"});
+  f_.SetRanges({"c", "m"});
   {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     EXPECT_EQ(t.Put("b", "1"), "ok");
-    f.SetRanges({});
-    f.SetRanges({"b", "m"});
-    EXPECT_EQ(f.RangeOf("z").posting_count(), 0u);
+    f_.SetRanges({});
+    f_.SetRanges({"b", "m"});
+    EXPECT_EQ(f_.RangeOf("z").posting_count(), 0u);
   }
-  EXPECT_TRUE(f.Settle());
-  for (const char* key : {"a", "b", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
+  EXPECT_TRUE(f_.Settle());
+  for (const char* key : {"a", "b", "z"}) EXPECT_EQ(f_.RangeOf(key).posting_count(), 0u) << key;
 }
 
 // The posting is collected, and unlinked from the old range, after it was copied and before the new ranges are in
@@ -105,52 +105,52 @@ TEST_F(RepartitionTest, CopiesDoNotSpread) {
 TEST_F(RepartitionTest, CollectedInTheMidstOfAChange) {
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
-    f.SetRanges({});
-    TestTransaction t = f.Begin();
+    f_.SetRanges({});
+    TestTransaction t = f_.Begin();
     EXPECT_EQ(t.Put("b", "1"), "ok");
     AtPoint point(point_name, [&] {
       EXPECT_EQ(t.Commit(), "ok");
-      EXPECT_TRUE(f.Settle());
+      EXPECT_TRUE(f_.Settle());
     });
-    f.SetRanges({"m"});
+    f_.SetRanges({"m"});
     EXPECT_TRUE(point.reached());
-    EXPECT_TRUE(f.Settle());
-    for (const char* key : {"a", "z"}) EXPECT_EQ(f.RangeOf(key).posting_count(), 0u) << key;
-    EXPECT_EQ(f.Contents(), "b=1");
+    EXPECT_TRUE(f_.Settle());
+    for (const char* key : {"a", "z"}) EXPECT_EQ(f_.RangeOf(key).posting_count(), 0u) << key;
+    EXPECT_EQ(f_.Contents(), "b=1");
   }
 }
 
 // One transaction stays open and has written in the range. It neither holds a change back nor is forgotten.
 TEST_F(RepartitionTest, AnOpenTransactionHoldsNothingBack) {
-  f.Load({{"a", "0"}});
-  TestTransaction open = f.Begin();
+  f_.Load({{"a", "0"}});
+  TestTransaction open = f_.Begin();
   EXPECT_EQ(open.Put("b", "1"), "ok");
   EXPECT_EQ(open.Scan("", "c"), "a=0 b=1");
   const std::vector<std::vector<std::string>> cuts = {{"m"}, {"b", "c"}, {}, {"a", "b", "c", "d"}};
   for (int i = 0; i < 200; ++i) {
-    f.SetRanges(cuts[static_cast<size_t>(i) % cuts.size()]);
+    f_.SetRanges(cuts[static_cast<size_t>(i) % cuts.size()]);
     EXPECT_EQ(ranges(), cuts[static_cast<size_t>(i) % cuts.size()].size() + 1);
-    EXPECT_LE(f.RangeOf("b").posting_count(), 4u) << "copies of copies are no more";
+    EXPECT_LE(f_.RangeOf("b").posting_count(), 4u) << "copies of copies are no more";
   }
-  EXPECT_EQ(f.Begin().Scan("b", "c"), "range-writer");
+  EXPECT_EQ(f_.Begin().Scan("b", "c"), "range-writer");
   EXPECT_EQ(open.Put("c", "1"), "ok");
   EXPECT_EQ(open.Commit(), "ok");
-  EXPECT_EQ(f.Contents(), "a=0 b=1 c=1");
+  EXPECT_EQ(f_.Contents(), "a=0 b=1 c=1");
 }
 
 // A whole later scan at any moment of a change: an earlier writer that comes after it meets it in the new range.
 TEST_F(RepartitionTest, AReaderInTheMidstOfAChange) {
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
-    f.SetRanges({});
-    TestTransaction writer = f.Begin();
+    f_.SetRanges({});
+    TestTransaction writer = f_.Begin();
     std::string scanned, committed;
     AtPoint point(point_name, [&] {
-      TestTransaction reader = f.Begin();
+      TestTransaction reader = f_.Begin();
       scanned = reader.Scan();
       committed = reader.Commit();
     });
-    f.SetRanges({"m"});
+    f_.SetRanges({"m"});
     EXPECT_TRUE(point.reached());
     EXPECT_EQ(scanned, "");
     EXPECT_EQ(committed, "ok");
@@ -162,14 +162,14 @@ TEST_F(RepartitionTest, AReaderInTheMidstOfAChange) {
 TEST_F(RepartitionTest, AWriterInTheMidstOfAChange) {
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
-    f.SetRanges({});
-    TestTransaction writer = f.Begin();
+    f_.SetRanges({});
+    TestTransaction writer = f_.Begin();
     std::string put;
     AtPoint point(point_name, [&] { put = writer.Put("a", "1"); });
-    f.SetRanges({"m"});
+    f_.SetRanges({"m"});
     EXPECT_TRUE(point.reached());
     EXPECT_EQ(put, "ok");
-    EXPECT_EQ(f.Begin().Scan(), "range-writer");
+    EXPECT_EQ(f_.Begin().Scan(), "range-writer");
   }
 }
 
@@ -179,12 +179,12 @@ TEST_F(RepartitionTest, AChangeAndAReaderInTheMidstOfAWriter) {
   for (const char* point_name :
        {"range.post.before_cas", "write.posted", "write.published", "chain.install.before_cas"}) {
     SCOPED_TRACE(point_name);
-    f.SetRanges({});
-    TestTransaction writer = f.Begin();
+    f_.SetRanges({});
+    TestTransaction writer = f_.Begin();
     std::string scanned, committed;
     AtPoint point(point_name, [&] {
-      f.SetRanges({"m"});
-      TestTransaction reader = f.Begin();
+      f_.SetRanges({"m"});
+      TestTransaction reader = f_.Begin();
       scanned = reader.Scan();
       if (reader.open()) committed = reader.Commit();
     });
@@ -202,11 +202,11 @@ TEST_F(RepartitionTest, AChangeAndAReaderInTheMidstOfAWriter) {
 
 // A declared key is checked once, at its declaration (R11). Its posting lives on in all later ranges.
 TEST_F(RepartitionTest, ADeclaredKeyStandsInNewRanges) {
-  TestTransaction writer = f.Begin(EngineFixture::Declaring({"b"}));
-  f.SetRanges({"b", "c"});
-  EXPECT_EQ(f.Begin().Scan("b", "c"), "range-writer");
-  f.SetRanges({});
-  EXPECT_EQ(f.Begin().Scan(), "range-writer");
+  TestTransaction writer = f_.Begin(EngineFixture::Declaring({"b"}));
+  f_.SetRanges({"b", "c"});
+  EXPECT_EQ(f_.Begin().Scan("b", "c"), "range-writer");
+  f_.SetRanges({});
+  EXPECT_EQ(f_.Begin().Scan(), "range-writer");
   EXPECT_EQ(writer.Put("b", "1"), "ok");
   EXPECT_EQ(writer.Commit(), "ok");
 }
@@ -217,12 +217,12 @@ TEST_F(RepartitionTest, AChangeAndAWriterInTheMidstOfAScan) {
                                  "scan.before_dc", "scan.after_dc"}) {
     for (const bool for_update : {false, true}) {
       SCOPED_TRACE(std::string(point_name) + (for_update ? ", for update" : ""));
-      f.SetRanges({"g"});
-      TestTransaction writer = f.Begin();
-      TestTransaction reader = f.Begin();
+      f_.SetRanges({"g"});
+      TestTransaction writer = f_.Begin();
+      TestTransaction reader = f_.Begin();
       std::string put, committed;
       AtPoint point(point_name, [&] {
-        f.SetRanges({"c", "m"});
+        f_.SetRanges({"c", "m"});
         put = writer.Put("d", "1");
         if (writer.open()) committed = writer.Commit();
       });
@@ -231,7 +231,7 @@ TEST_F(RepartitionTest, AChangeAndAWriterInTheMidstOfAScan) {
       if (committed == "ok") {
         EXPECT_EQ(scanned, "d=1");
         reader.Abort();
-        f.Load({{"d", "-"}});
+        f_.Load({{"d", "-"}});
       } else {
         EXPECT_EQ(put, "range-read-later");
         EXPECT_EQ(scanned, "");
@@ -268,11 +268,11 @@ TEST(RepartitionSixTest, AScanForUpdateStandsInNewRanges) {
 
 // A scan for update in the new range meets a later reader of the old one.
 TEST_F(RepartitionTest, AScanForUpdateMeetsLaterReadersOfOlderRanges) {
-  TestTransaction six = f.Begin();
-  TestTransaction later = f.Begin();
+  TestTransaction six = f_.Begin();
+  TestTransaction later = f_.Begin();
   EXPECT_EQ(later.Scan("", "m"), "");
   EXPECT_EQ(later.Commit(), "ok");
-  f.SetRanges({"a", "m"});
+  f_.SetRanges({"a", "m"});
   EXPECT_EQ(six.ScanForUpdate(), "range-read-later");
 }
 
@@ -285,16 +285,17 @@ TEST_F(RepartitionTest, AScanGoesOnInNewRanges) {
     forwards += std::string(forwards.empty() ? "" : " ") + c + "=1";
     backwards = std::string(1, c) + "=1" + (backwards.empty() ? "" : " ") + backwards;
   }
-  f.Load(puts);
+  f_.Load(puts);
   for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
-    f.SetRanges({"d", "k", "t"});
-    TestTransaction t = f.Begin();
+    f_.SetRanges({"d", "k", "t"});
+    TestTransaction t = f_.Begin();
     Operation scan{.direction = direction, .limit_records = 3};
     std::string all;
     int batches = 0;
     for (bool more = true; more; ++batches) {
       all += (all.empty() ? "" : " ") + t.ScanBatch(&scan, &more);
-      f.SetRanges(batches % 2 == 0 ? std::vector<std::string>{"c", "e", "f", "s", "u"} : std::vector<std::string>{"l"});
+      f_.SetRanges(batches % 2 == 0 ? std::vector<std::string>{"c", "e", "f", "s", "u"}
+                                    : std::vector<std::string>{"l"});
     }
     EXPECT_EQ(all, direction == Direction::kAscending ? forwards : backwards);
   }
@@ -304,13 +305,13 @@ TEST_F(RepartitionTest, AScanGoesOnInNewRanges) {
 TEST_F(RepartitionTest, ADropMeetsWritersOfOlderRanges) {
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
-    f.SetRanges({});
-    TestTransaction writer = f.Begin();
+    f_.SetRanges({});
+    TestTransaction writer = f_.Begin();
     EXPECT_EQ(writer.Put("b", "1"), "ok");
     std::string during;
-    const auto drop = [&] { return StatusText(f.manager->DropTable("t", EngineFixture::Soon())); };
+    const auto drop = [&] { return StatusText(f_.manager->DropTable("t", EngineFixture::Soon())); };
     AtPoint point(point_name, [&] { during = drop(); });
-    f.SetRanges({"a", "m"});
+    f_.SetRanges({"a", "m"});
     EXPECT_TRUE(point.reached());
     EXPECT_EQ(during, "table-writer");
     EXPECT_EQ(drop(), "table-writer");
@@ -319,19 +320,19 @@ TEST_F(RepartitionTest, ADropMeetsWritersOfOlderRanges) {
 
 // The thread that began a change has stopped for good. Others finish the change, and read and write.
 TEST_F(RepartitionTest, OthersFinishTheChangeOfOneWhoHasStopped) {
-  f.Load({{"b", "0"}});
+  f_.Load({{"b", "0"}});
   for (const char* point_name : kChangePoints) {
     SCOPED_TRACE(point_name);
-    f.SetRanges({});
+    f_.SetRanges({});
     Event stopped, go_on, finished;
     AtPoint point(point_name, [&] {
       stopped.Signal(RealRuntime());
       go_on.Wait(RealRuntime(), kNoDeadline);
     });
-    std::unique_ptr<Thread> changer = RealRuntime().StartThread("changer", [&] { f.SetRanges({"m"}); });
+    std::unique_ptr<Thread> changer = RealRuntime().StartThread("changer", [&] { f_.SetRanges({"m"}); });
     EXPECT_TRUE(stopped.Wait(RealRuntime(), EngineFixture::Soon()));
     std::unique_ptr<Thread> other = RealRuntime().StartThread("other", [&] {
-      TestTransaction t = f.Begin();
+      TestTransaction t = f_.Begin();
       EXPECT_EQ(t.ScanForUpdate(), "b=0");
       EXPECT_EQ(t.Put("c", "1"), "ok");
       EXPECT_EQ(t.Remove("c"), "ok");

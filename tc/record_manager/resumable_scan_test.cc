@@ -31,8 +31,8 @@ class ResumableScanTest : public ::testing::Test {
       load.push_back({KeyOf(i), "0"});
       if (i != 0 && i % per_range == 0) cuts.push_back(KeyOf(i));
     }
-    f.Load(load);
-    f.SetRanges(cuts);
+    f_.Load(load);
+    f_.SetRanges(cuts);
   }
   static std::string Expected(int begin, int end) {
     std::string text;
@@ -51,26 +51,26 @@ class ResumableScanTest : public ::testing::Test {
   // The bytes of one record of LoadKeys in a batch.
   static constexpr uint32_t kRecord = RecordBatch::kHeaderBytes + 5 + 1;
 
-  EngineFixture f;
+  EngineFixture f_;
 };
 
 // Thousands of keys that only the TC has are within one answer of the DC. A batch resolves the keys that it takes,
 // and hardly more; so does the next.
 TEST_F(ResumableScanTest, ABatchResolvesWhatItTakes) {
   constexpr int kKeys = 2000;
-  f.Load({{KeyOf(0), "0"}, {KeyOf(kKeys - 1), "0"}});
-  TestTransaction old = f.Begin();
+  f_.Load({{KeyOf(0), "0"}, {KeyOf(kKeys - 1), "0"}});
+  TestTransaction old = f_.Begin();
   EXPECT_EQ(old.Get(KeyOf(0)), "0");
   {
-    TestTransaction writer = f.Begin();
+    TestTransaction writer = f_.Begin();
     for (int i = 1; i < kKeys - 1; ++i) ASSERT_EQ(writer.Put(KeyOf(i), "0"), "ok");
     ASSERT_EQ(writer.Commit(), "ok");
   }
   for (const bool folded : {false, true}) {
     SCOPED_TRACE(folded);
-    if (folded) f.Fold();
+    if (folded) f_.Fold();
     for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
-      TestTransaction t = f.Begin();
+      TestTransaction t = f_.Begin();
       Operation scan{.direction = direction, .limit_bytes = 20 * kRecord};
       int batches = 0;
       std::atomic<int> resolved{0};
@@ -188,7 +188,7 @@ TEST_F(ResumableScanTest, S4TheDcIsGrantedOnlyWhatIsGathered) {
 // R8: a writer in the way of a stretch that is only gathered ahead is no conflict before the scan gets there.
 TEST_F(ResumableScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
   LoadKeys(60, 5);
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put(KeyOf(30), "1"), "ok");
   Operation scan{.limit_bytes = 4 * kRecord};
   bool more = true;
@@ -197,12 +197,12 @@ TEST_F(ResumableScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
     Join(&all, t20.ScanBatch(&scan, &more));
     ASSERT_TRUE(t20.open()) << all;
   }
-  EXPECT_LE(f.dc->granted_bound(), KeyOf(30));
+  EXPECT_LE(f_.dc->granted_bound(), KeyOf(30));
   EXPECT_EQ(t10.Commit(), "ok");
   Join(&all, Rest(t20, &scan));
   EXPECT_EQ(all, Expected(0, 30) + " " + KeyOf(30) + "=1 " + Expected(31, 60));
 
-  TestTransaction t30 = f.Begin(), t40 = f.Begin();
+  TestTransaction t30 = f_.Begin(), t40 = f_.Begin();
   EXPECT_EQ(t30.Put(KeyOf(30), "2"), "ok");
   Operation again{.limit_bytes = 4 * kRecord};
   EXPECT_TRUE(Rest(t40, &again).ends_with("range-writer")) << "it comes there at last";
@@ -212,36 +212,36 @@ TEST_F(ResumableScanTest, R8AWriterAheadIsDecidedWhenTheScanComesThere) {
 // than the scan needs.
 TEST_F(ResumableScanTest, GrantedBytesAreBoundedByTakenBytes) {
   LoadKeys(600, 4);
-  TestTransaction t = f.Begin();
+  TestTransaction t = f_.Begin();
   Operation scan{.limit_bytes = 8 * kRecord};
   bool more = true;
   uint64_t given = 0;
   for (int batch = 0; batch < 30; ++batch) {
     t.ScanBatch(&scan, &more);
     given += 8 * kRecord;
-    EXPECT_LE(f.dc->granted_bytes(), 2 * given + 16 * kRecord);
+    EXPECT_LE(f_.dc->granted_bytes(), 2 * given + 16 * kRecord);
     // The raised ranges are the gathered ones, a few more than was granted.
-    EXPECT_LE(f.RangeOf(KeyOf(std::min(599, batch * 16 + 40))).last_read().value, 0u + t.timestamp());
+    EXPECT_LE(f_.RangeOf(KeyOf(std::min(599, batch * 16 + 40))).last_read().value, 0u + t.timestamp());
   }
-  EXPECT_EQ(f.RangeOf(KeyOf(599)).last_read(), Timestamp{}) << "far away and not raised";
+  EXPECT_EQ(f_.RangeOf(KeyOf(599)).last_read(), Timestamp{}) << "far away and not raised";
 
-  TestTransaction limited = f.Begin();
+  TestTransaction limited = f_.Begin();
   Operation some{.limit_records = 100, .limit_bytes = 8 * kRecord};
-  const uint64_t before = f.dc->granted_bytes();
+  const uint64_t before = f_.dc->granted_bytes();
   for (uint32_t left = 100; left > 0;) {
     some.limit_records = left;
     const std::string text = limited.ScanBatch(&some, &more);
     left -= static_cast<uint32_t>(std::count(text.begin(), text.end(), '='));
     ASSERT_TRUE(limited.open());
   }
-  EXPECT_LE(f.dc->granted_bytes() - before, 110 * kRecord);
-  EXPECT_LT(f.RangeOf(KeyOf(120)).last_read().value, limited.timestamp());
+  EXPECT_LE(f_.dc->granted_bytes() - before, 110 * kRecord);
+  EXPECT_LT(f_.RangeOf(KeyOf(120)).last_read().value, limited.timestamp());
 }
 
 // Nothing is lost or delivered twice if a request is repeated, or the client continues elsewhere.
 TEST_F(ResumableScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   LoadKeys(100, 10);
-  TestTransaction t = f.Begin();
+  TestTransaction t = f_.Begin();
   Operation scan{.limit_bytes = 10 * kRecord};
   bool more = true;
   t.ScanBatch(&scan, &more);
@@ -254,21 +254,21 @@ TEST_F(ResumableScanTest, ARequestThatIsRepeatedIsAnsweredAgain) {
   for (int again = 0; again < 2 * static_cast<int>(ResumableScan::kMaxResumable); ++again) {
     repeated.low = low;
     EXPECT_EQ(t.ScanBatch(&repeated, &more), once);
-    EXPECT_LE(f.dc->open_scans(), 1u);
+    EXPECT_LE(f_.dc->open_scans(), 1u);
   }
   Operation elsewhere = scan;
   const std::string there = KeyOf(70);
   elsewhere.low = there;
   EXPECT_TRUE(t.ScanBatch(&elsewhere, &more).starts_with(KeyOf(70)));
   EXPECT_EQ(t.Commit(), "ok");
-  EXPECT_EQ(f.dc->open_scans(), 0u);
+  EXPECT_EQ(f_.dc->open_scans(), 0u);
 }
 
 // The limits of resumable scans, and their end.
 TEST_F(ResumableScanTest, ResumableScansAreFewAndEndWithTheirTransaction) {
   LoadKeys(200, 10);
   for (const bool commit : {true, false}) {
-    TestTransaction t = f.Begin();
+    TestTransaction t = f_.Begin();
     std::vector<std::string> lows;
     std::vector<Operation> scans;
     for (int i = 0; i < 10; ++i) lows.push_back(KeyOf(i));
@@ -277,28 +277,28 @@ TEST_F(ResumableScanTest, ResumableScansAreFewAndEndWithTheirTransaction) {
       bool more = true;
       std::string ignored = t.ScanBatch(&scan, &more);
       ignored = t.ScanBatch(&scan, &more);
-      EXPECT_LE(f.dc->open_scans(), ResumableScan::kMaxResumable);
+      EXPECT_LE(f_.dc->open_scans(), ResumableScan::kMaxResumable);
     }
-    EXPECT_EQ(f.dc->open_scans(), ResumableScan::kMaxResumable);
+    EXPECT_EQ(f_.dc->open_scans(), ResumableScan::kMaxResumable);
     RecordManager::EndIdleStreams(t.transaction(), MonotonicTime::min());
-    EXPECT_EQ(f.dc->open_scans(), ResumableScan::kMaxResumable) << "used since then";
+    EXPECT_EQ(f_.dc->open_scans(), ResumableScan::kMaxResumable) << "used since then";
     RecordManager::EndIdleStreams(t.transaction(), MonotonicTime::max());
-    EXPECT_EQ(f.dc->open_scans(), 0u);
-    EXPECT_EQ(f.engine->scan_ahead.used(), 0u);
+    EXPECT_EQ(f_.dc->open_scans(), 0u);
+    EXPECT_EQ(f_.engine->scan_ahead.used(), 0u);
     Operation scan{.limit_bytes = 10 * kRecord};
     EXPECT_EQ(Rest(t, &scan), Expected(0, 200));
-    EXPECT_EQ(f.dc->open_scans(), 0u) << "complete";
+    EXPECT_EQ(f_.dc->open_scans(), 0u) << "complete";
     Operation open{.limit_bytes = 10 * kRecord};
     bool more = true;
     t.ScanBatch(&open, &more);
     t.ScanBatch(&open, &more);
-    EXPECT_EQ(f.dc->open_scans(), 1u);
+    EXPECT_EQ(f_.dc->open_scans(), 1u);
     if (commit) {
       EXPECT_EQ(t.Commit(), "ok");
     } else {
       t.Abort();
     }
-    EXPECT_EQ(f.dc->open_scans(), 0u);
+    EXPECT_EQ(f_.dc->open_scans(), 0u);
   }
 }
 
@@ -310,68 +310,68 @@ TEST_F(ResumableScanTest, StreamsOfTheDcAreFewForAllTransactionsTogether) {
   std::vector<std::unique_ptr<TestTransaction>> readers;
   std::deque<Operation> scans;
   bool more = true;
-  while (f.engine->scan_streams.used() < kStreams) {
-    TestTransaction& t = *readers.emplace_back(f.BeginPointer());
+  while (f_.engine->scan_streams.used() < kStreams) {
+    TestTransaction& t = *readers.emplace_back(f_.BeginPointer());
     for (size_t i = 0; i < ResumableScan::kMaxResumable; ++i) {
       Operation& scan = scans.emplace_back(Operation{.limit_bytes = 10 * kRecord});
       EXPECT_EQ(t.ScanBatch(&scan, &more), Expected(0, 10));
       EXPECT_EQ(t.ScanBatch(&scan, &more), Expected(10, 20));
     }
-    ASSERT_EQ(f.engine->scan_streams.used(), scans.size());
+    ASSERT_EQ(f_.engine->scan_streams.used(), scans.size());
   }
-  EXPECT_EQ(f.dc->open_scans(), kStreams);
-  TestTransaction late = f.Begin();
+  EXPECT_EQ(f_.dc->open_scans(), kStreams);
+  TestTransaction late = f_.Begin();
   Operation scan{.limit_bytes = 10 * kRecord};
   EXPECT_EQ(late.ScanBatch(&scan, &more), Expected(0, 10));
   EXPECT_EQ(late.ScanBatch(&scan, &more), Expected(10, 20));
   EXPECT_EQ(late.ScanBatch(&scan, &more), Expected(20, 30));
-  EXPECT_EQ(f.dc->open_scans(), kStreams);
-  EXPECT_EQ(f.engine->scan_streams.used(), kStreams);
+  EXPECT_EQ(f_.dc->open_scans(), kStreams);
+  EXPECT_EQ(f_.engine->scan_streams.used(), kStreams);
   EXPECT_EQ(Rest(*readers.front(), &scans.front()), Expected(20, 60));
-  EXPECT_EQ(f.engine->scan_streams.used(), kStreams - 1);
+  EXPECT_EQ(f_.engine->scan_streams.used(), kStreams - 1);
   EXPECT_EQ(late.ScanBatch(&scan, &more), Expected(30, 40));
-  EXPECT_EQ(f.engine->scan_streams.used(), kStreams);
+  EXPECT_EQ(f_.engine->scan_streams.used(), kStreams);
   EXPECT_EQ(Rest(late, &scan), Expected(40, 60));
   readers.clear();
-  EXPECT_EQ(f.engine->scan_streams.used(), 0u);
-  EXPECT_EQ(f.dc->open_scans(), 0u);
+  EXPECT_EQ(f_.engine->scan_streams.used(), 0u);
+  EXPECT_EQ(f_.dc->open_scans(), 0u);
 }
 
 // A DC that has no thread left for a stream is asked batch by batch.
 TEST_F(ResumableScanTest, ADcThatOpensNoStreamIsAskedBatchByBatch) {
   LoadKeys(60, 10);
-  f.dc->set_refuses_scans(true);
-  TestTransaction t = f.Begin();
+  f_.dc->set_refuses_scans(true);
+  TestTransaction t = f_.Begin();
   Operation scan{.limit_bytes = 10 * kRecord};
   EXPECT_EQ(Rest(t, &scan), Expected(0, 60));
-  EXPECT_EQ(f.dc->scans_opened(), 0u);
-  EXPECT_EQ(f.engine->scan_streams.used(), 0u);
+  EXPECT_EQ(f_.dc->scans_opened(), 0u);
+  EXPECT_EQ(f_.engine->scan_streams.used(), 0u);
   EXPECT_EQ(t.Commit(), "ok");
 }
 
 // A single batch, or batches that end at a limit of records, are asked for in one message each.
 TEST_F(ResumableScanTest, ShortScansOpenNothing) {
   LoadKeys(200, 200);
-  TestTransaction t = f.Begin();
-  const uint64_t before = f.dc->requests();
+  TestTransaction t = f_.Begin();
+  const uint64_t before = f_.dc->requests();
   Operation scan{.limit_records = 20};
   bool more = true;
   for (int i = 0; i < 5; ++i) EXPECT_EQ(t.ScanBatch(&scan, &more), Expected(20 * i, 20 * i + 20));
-  EXPECT_EQ(f.dc->requests(), before + 5);
-  EXPECT_EQ(f.dc->scans_opened(), 0u);
+  EXPECT_EQ(f_.dc->requests(), before + 5);
+  EXPECT_EQ(f_.dc->scans_opened(), 0u);
 }
 
 // A scan for update posts its intent only where it has arrived.
 TEST_F(ResumableScanTest, AScanForUpdateGathersNothingAhead) {
   LoadKeys(100, 5);
-  TestTransaction t10 = f.Begin();
+  TestTransaction t10 = f_.Begin();
   Operation scan{.limit_bytes = 5 * kRecord, .for_update = true};
   bool more = true;
   std::string all;
   for (int i = 0; i < 8; ++i) Join(&all, t10.ScanBatch(&scan, &more));
   EXPECT_EQ(all, Expected(0, 40));
-  EXPECT_GE(f.dc->scans_opened(), 1u);
-  EXPECT_EQ(f.RangeOf(KeyOf(50)).last_read(), Timestamp{});
+  EXPECT_GE(f_.dc->scans_opened(), 1u);
+  EXPECT_EQ(f_.RangeOf(KeyOf(50)).last_read(), Timestamp{});
   Join(&all, Rest(t10, &scan));
   EXPECT_EQ(all, Expected(0, 100));
 }
@@ -379,17 +379,17 @@ TEST_F(ResumableScanTest, AScanForUpdateGathersNothingAhead) {
 // A snapshot raises nothing, but reads ahead nevertheless.
 TEST_F(ResumableScanTest, Snapshots) {
   LoadKeys(100, 5);
-  TestTransaction t = f.BeginSnapshot();
+  TestTransaction t = f_.BeginSnapshot();
   Operation scan{.direction = Direction::kDescending, .limit_bytes = 5 * kRecord};
   const std::string all = Rest(t, &scan);
   EXPECT_EQ(std::count(all.begin(), all.end(), '='), 100);
-  EXPECT_EQ(f.RangeOf(KeyOf(50)).last_read(), Timestamp{});
+  EXPECT_EQ(f_.RangeOf(KeyOf(50)).last_read(), Timestamp{});
 }
 
 // R10: no batch of a scan shows own writes made after it was opened, whether their keys were gathered or not.
 TEST_F(ResumableScanTest, OwnWritesBehindTheOpening) {
   LoadKeys(100, 10);
-  TestTransaction t = f.Begin();
+  TestTransaction t = f_.Begin();
   EXPECT_EQ(t.Put(KeyOf(55), "own"), "ok");
   Operation scan{.limit_bytes = 5 * kRecord};
   bool more = true;

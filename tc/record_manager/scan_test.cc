@@ -12,7 +12,7 @@ namespace {
 
 class ScanTest : public ::testing::Test {
  protected:
-  EngineFixture f;
+  EngineFixture f_;
 };
 
 // A committed update is only in the TC when the scan begins, and is at the DC and collected before the scan is done.
@@ -80,21 +80,21 @@ TEST_F(ScanTest, BatchesAreOneState) {
     load.push_back({std::to_string(i), "0"});
     expected += (i == 10 ? "" : " ") + std::to_string(i) + "=0";
   }
-  f.Load(load);
-  f.SetRanges({"15", "22"});
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  f_.Load(load);
+  f_.SetRanges({"15", "22"});
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   Operation scan{.limit_records = 3};
   std::string all;
   int round = 0;
   for (bool more = true; more; ++round) {
     const std::string text = t20.ScanBatch(&scan, &more);
     all += (all.empty() || text.empty() ? "" : " ") + text;
-    TestTransaction later = f.Begin();
+    TestTransaction later = f_.Begin();
     EXPECT_EQ(later.Put(std::to_string(10 + round), "later"), "ok");
     EXPECT_EQ(later.Insert(std::to_string(29 - round) + "x", "later"), "ok");
     EXPECT_EQ(later.Remove(std::to_string(28 - round)), "ok");
     EXPECT_EQ(later.Commit(), "ok");
-    f.PumpAndCollect();
+    f_.PumpAndCollect();
   }
   EXPECT_EQ(all, expected);
   EXPECT_EQ(t10.Put("29y", "1"), "range-read-later");
@@ -102,40 +102,40 @@ TEST_F(ScanTest, BatchesAreOneState) {
 
 // S4: keys of the TC beyond the bound that the DC's batch covers wait for the batch that covers them.
 TEST_F(ScanTest, KeysAreEmittedUpToTheCoveredBound) {
-  f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}});
-  TestTransaction t10 = f.Begin();
+  f_.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}});
+  TestTransaction t10 = f_.Begin();
   for (const char* key : {"aa", "cc", "dd"}) EXPECT_EQ(t10.Put(key, "1"), "ok");
   EXPECT_EQ(t10.Remove("c"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
-  TestTransaction t20 = f.Begin();
-  f.dc->set_scan_records(1);
+  TestTransaction t20 = f_.Begin();
+  f_.dc->set_scan_records(1);
   EXPECT_EQ(t20.Scan(), "a=0 aa=1 b=0 cc=1 d=0 dd=1");
   EXPECT_EQ(t20.Scan("", "", Direction::kDescending), "dd=1 d=0 cc=1 b=0 aa=1 a=0");
 }
 
 // S8: a key that was tried often enough for the keys to be sorted hides none behind it from a scan that wants few.
 TEST_F(ScanTest, AKeyThatIsTriedAgainHidesNoneBehindIt) {
-  f.Load({{"b", "0"}});
-  TestTransaction t10 = f.Begin();
+  f_.Load({{"b", "0"}});
+  TestTransaction t10 = f_.Begin();
   for (int i = 0; i < 63; ++i) EXPECT_EQ(t10.Insert("b", "1"), "ALREADY_EXISTS");
   EXPECT_EQ(t10.Put("c", "1"), "ok");
   Operation scan{.low = "a", .limit_records = 2};
   bool more = false;
   EXPECT_EQ(t10.ScanBatch(&scan, &more), "b=0 c=1");
   EXPECT_EQ(t10.Commit(), "ok");
-  TestTransaction t20 = f.Begin();
+  TestTransaction t20 = f_.Begin();
   scan = {.low = "a", .limit_records = 2};
   EXPECT_EQ(t20.ScanBatch(&scan, &more), "b=0 c=1");
 }
 
 // S5: of the two sides' versions the larger wins, whichever side has it.
 TEST_F(ScanTest, TheLargerVersionWins) {
-  f.Load({{"a", "0"}, {"b", "0"}});
-  TestTransaction t10 = f.Begin();
+  f_.Load({{"a", "0"}, {"b", "0"}});
+  TestTransaction t10 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(t10.Remove("b"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
-  TestTransaction t20 = f.Begin();
+  TestTransaction t20 = f_.Begin();
   EXPECT_EQ(t20.Scan(), "a=1");
   EXPECT_EQ(t20.Put("a", "2"), "ok");
   EXPECT_EQ(t20.Scan(), "a=2");
@@ -145,52 +145,52 @@ TEST_F(ScanTest, TheLargerVersionWins) {
 
 // S6: a version that the DC has not applied is kept, however long that takes.
 TEST_F(ScanTest, UnappliedVersionsAreKept) {
-  TestTransaction t10 = f.Begin();
+  TestTransaction t10 = f_.Begin();
   EXPECT_EQ(t10.Put("a", "1"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
-  f.Collect();
-  f.Collect();
-  EXPECT_EQ(f.Begin().Get("a"), "1");
-  EXPECT_EQ(f.Contents(), "a=1");
-  f.Collect();
-  EXPECT_EQ(f.collector->uncollected(), 1u);
+  f_.Collect();
+  f_.Collect();
+  EXPECT_EQ(f_.Begin().Get("a"), "1");
+  EXPECT_EQ(f_.Contents(), "a=1");
+  f_.Collect();
+  EXPECT_EQ(f_.collector->uncollected(), 1u);
 }
 
 // S6, in order: older versions of a key leave first, regardless of the versions above.
 TEST_F(ScanTest, ChainsAreCutFromTheirEnd) {
-  f.Load({{"k", "0"}});
-  TestTransaction t10 = f.Begin(), t20 = f.Begin();
+  f_.Load({{"k", "0"}});
+  TestTransaction t10 = f_.Begin(), t20 = f_.Begin();
   EXPECT_EQ(t10.Put("k", "1"), "ok");
   EXPECT_EQ(t10.Put("k", "2"), "ok");
   EXPECT_EQ(t10.Commit(), "ok");
   EXPECT_EQ(t20.Put("k", "3"), "ok");
   EXPECT_EQ(t20.Commit(), "ok");
-  TestTransaction t30 = f.Begin(), t40 = f.Begin();
+  TestTransaction t30 = f_.Begin(), t40 = f_.Begin();
   EXPECT_EQ(t40.Put("k", "4"), "ok");
-  EXPECT_EQ(f.dc->Pump(1), 1u);
-  f.Collect();
+  EXPECT_EQ(f_.dc->Pump(1), 1u);
+  f_.Collect();
   EXPECT_EQ(t30.Get("k"), "3");
   EXPECT_EQ(t30.Scan(), "k=3");
-  EXPECT_EQ(f.dc->Pump(1), 1u);
-  f.Collect();
+  EXPECT_EQ(f_.dc->Pump(1), 1u);
+  f_.Collect();
   EXPECT_EQ(t30.Get("k"), "3");
   EXPECT_EQ(t30.Scan(), "k=3");
   t40.Abort();
-  f.Collect();
+  f_.Collect();
   EXPECT_EQ(t30.Get("k"), "3");
   EXPECT_EQ(t30.Commit(), "ok");
-  f.Collect();
-  EXPECT_EQ(f.records->entries(), 0u);
-  EXPECT_EQ(f.RangeOf("k").posting_count(), 0u);
-  EXPECT_EQ(f.collector->uncollected(), 0u);
-  EXPECT_EQ(f.engine->counters.pinned_bytes.load(), 0u);
+  f_.Collect();
+  EXPECT_EQ(f_.records->entries(), 0u);
+  EXPECT_EQ(f_.RangeOf("k").posting_count(), 0u);
+  EXPECT_EQ(f_.collector->uncollected(), 0u);
+  EXPECT_EQ(f_.engine->counters.pinned_bytes.load(), 0u);
 }
 
 // The order in which the collector learns of commits and of applied positions. t20 is with the collector. t10, with
 // an earlier version of the same key, arrives when the collector has just taken its arrivals; then both are applied.
 // t10 must not come after t20 was collected.
 TEST_F(ScanTest, AnEarlierCommitNeverArrivesAfterALaterOneWasCollected) {
-  std::unique_ptr<TestTransaction> t10 = f.BeginPointer(), t20 = f.BeginPointer();
+  std::unique_ptr<TestTransaction> t10 = f_.BeginPointer(), t20 = f_.BeginPointer();
   Event taken, applied;
   std::atomic<bool> armed{false}, caught{false};
   EXPECT_EQ(t10->Put("k", "1"), "ok");
@@ -198,7 +198,7 @@ TEST_F(ScanTest, AnEarlierCommitNeverArrivesAfterALaterOneWasCollected) {
     if (name == "commit.committed" && !armed.exchange(true)) {
       EXPECT_EQ(t20->Put("k", "2"), "ok");
       EXPECT_EQ(t20->Commit(), "ok");
-      f.collector->RunBetweenRounds([](Collector::Access&) {});
+      f_.collector->RunBetweenRounds([](Collector::Access&) {});
       caught.store(true);
       taken.Wait(RealRuntime(), EngineFixture::Soon());
     } else if (name == "collector.taken" && caught.load() && !taken.IsSet()) {
@@ -209,20 +209,20 @@ TEST_F(ScanTest, AnEarlierCommitNeverArrivesAfterALaterOneWasCollected) {
   testing::SetPointHandler(outer);
   EXPECT_EQ(t10->Commit(), "ok");
   EXPECT_TRUE(taken.IsSet());
-  EXPECT_EQ(f.dc->Pump(), 2u);
+  EXPECT_EQ(f_.dc->Pump(), 2u);
   applied.Signal(RealRuntime());
-  f.Collect();
-  f.Collect();
+  f_.Collect();
+  f_.Collect();
   testing::SetPointHandler(nullptr);
-  EXPECT_EQ(f.collector->uncollected(), 0u);
-  EXPECT_EQ(f.records->entries(), 0u);
-  EXPECT_EQ(f.Contents(), "k=2");
+  EXPECT_EQ(f_.collector->uncollected(), 0u);
+  EXPECT_EQ(f_.records->entries(), 0u);
+  EXPECT_EQ(f_.Contents(), "k=2");
 }
 
 // R10.
 TEST_F(ScanTest, AScanDoesNotSeeOwnWritesMadeSinceItWasOpened) {
-  f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}});
-  TestTransaction t = f.Begin();
+  f_.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}, {"d", "0"}});
+  TestTransaction t = f_.Begin();
   EXPECT_EQ(t.Put("b", "before"), "ok");
   Operation scan{.limit_records = 1};
   bool more = false;
@@ -236,22 +236,22 @@ TEST_F(ScanTest, AScanDoesNotSeeOwnWritesMadeSinceItWasOpened) {
   // A new scan sees all of it.
   EXPECT_EQ(t.Scan(), "a=0 b=since bb=since d=0");
   EXPECT_EQ(t.Commit(), "ok");
-  f.PumpAndCollect();
-  EXPECT_EQ(f.Contents(), "a=0 b=since bb=since d=0");
-  EXPECT_EQ(f.records->entries(), 0u);
+  f_.PumpAndCollect();
+  EXPECT_EQ(f_.Contents(), "a=0 b=since bb=since d=0");
+  EXPECT_EQ(f_.records->entries(), 0u);
 }
 
 // There are more gathered keys than one stretch keeps.
 TEST_F(ScanTest, LargeWriteSets) {
   constexpr int kKeys = 9000;
   const auto key_of = [](int i) { return std::to_string(100000 + i); };
-  TestTransaction t10 = f.Begin();
+  TestTransaction t10 = f_.Begin();
   for (int i = kKeys - 1; i >= 0; --i) ASSERT_EQ(t10.Put(key_of(i), "v"), "ok");
   ASSERT_EQ(t10.Commit(), "ok");
   for (const bool applied : {false, true}) {
-    if (applied) f.PumpAndCollect();
+    if (applied) f_.PumpAndCollect();
     for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
-      TestTransaction t = f.Begin();
+      TestTransaction t = f_.Begin();
       Operation scan{.direction = direction, .limit_records = 700};
       std::string all, expected;
       for (bool more = true; more;) all += (all.empty() ? "" : " ") + t.ScanBatch(&scan, &more);
@@ -261,8 +261,8 @@ TEST_F(ScanTest, LargeWriteSets) {
       EXPECT_TRUE(all == expected) << all.size() << " bytes, not " << expected.size();
     }
   }
-  EXPECT_EQ(f.records->entries(), 0u);
-  EXPECT_EQ(f.RangeOf("1").posting_count(), 0u);
+  EXPECT_EQ(f_.records->entries(), 0u);
+  EXPECT_EQ(f_.RangeOf("1").posting_count(), 0u);
 }
 
 // A scan with a limit looks at the keys that it returns, not at all that are only in the TC, and keeps few keys.
@@ -271,7 +271,7 @@ TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
   const auto key_of = [](int i) { return std::to_string(100000 + i); };
   std::string expected, backwards;
   for (int t = 0; t < kTransactions; ++t) {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     for (int i = 0; i < kKeys; ++i) {
       // Every key of 4,000 is written twice; the second time some are removed.
       const int number = (t * kKeys + i) * 7 % (kTransactions * kKeys / 2);
@@ -288,7 +288,7 @@ TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
   }
   constexpr int kScans = 20;
   for (int n = 0; n < kScans; ++n) {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     bool more = false;
     Operation scan{.low = "101000", .limit_records = 10};
     EXPECT_EQ(txn.ScanBatch(&scan, &more), expected);
@@ -297,7 +297,7 @@ TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
     EXPECT_EQ(txn.ScanBatch(&back, &more), backwards);
     EXPECT_TRUE(more);
   }
-  EXPECT_LE(f.engine->counters.gathered_keys.value(), 2u * kScans * 70);
+  EXPECT_LE(f_.engine->counters.gathered_keys.value(), 2u * kScans * 70);
 }
 
 // S1: a record of the DC that is younger than its reader is reported, wherever it is in the answer to a short scan, a
@@ -305,38 +305,38 @@ TEST_F(ScanTest, AShortScanOfALargeBacklogGathersLittle) {
 TEST_F(ScanTest, ARecordYoungerThanItsReaderIsABrokenInvariant) {
   std::vector<std::pair<std::string, std::string>> load;
   for (int i = 100; i < 200; ++i) load.emplace_back(std::to_string(i), std::string(50, 'v'));
-  f.Load(load);
+  f_.Load(load);
   for (const char* key : {"100", "150", "199"}) {
-    f.dc->SetTimestamp(EngineFixture::kTable, key, Timestamp{uint64_t{1} << 50});
-    EXPECT_EQ(f.Begin().Get(key), "INTERNAL");
+    f_.dc->SetTimestamp(EngineFixture::kTable, key, Timestamp{uint64_t{1} << 50});
+    EXPECT_EQ(f_.Begin().Get(key), "INTERNAL");
     for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {
-      EXPECT_EQ(f.Begin().Scan({}, {}, direction), "INTERNAL") << key;
-      TestTransaction txn = f.Begin();
+      EXPECT_EQ(f_.Begin().Scan({}, {}, direction), "INTERNAL") << key;
+      TestTransaction txn = f_.Begin();
       Operation scan{.direction = direction, .limit_bytes = 500};
       std::string got;
       for (bool more = true; more && got != "INTERNAL";) got = txn.ScanBatch(&scan, &more);
       EXPECT_EQ(got, "INTERNAL") << key;
     }
-    f.dc->SetTimestamp(EngineFixture::kTable, key, Timestamp{1});
+    f_.dc->SetTimestamp(EngineFixture::kTable, key, Timestamp{1});
   }
-  EXPECT_GT(f.engine->counters.bulk_scans.load(), 0u);
+  EXPECT_GT(f_.engine->counters.bulk_scans.load(), 0u);
 }
 
 // R5: the entry of a key remembers its last read while an earlier writer may come.
 TEST_F(ScanTest, AnEntryIsKeptWhileItsReadsMatter) {
-  TestTransaction t5 = f.Begin(), t6 = f.Begin();
+  TestTransaction t5 = f_.Begin(), t6 = f_.Begin();
   EXPECT_EQ(t5.Put("k", "5"), "ok");
   EXPECT_EQ(t5.Commit(), "ok");
-  std::unique_ptr<TestTransaction> t30 = f.BeginPointer();
+  std::unique_ptr<TestTransaction> t30 = f_.BeginPointer();
   EXPECT_EQ(t30->Get("k"), "5");
   EXPECT_EQ(t30->Commit(), "ok");
-  f.PumpAndCollect();
-  f.Collect();
-  EXPECT_EQ(f.records->entries(), 1u);
-  EXPECT_EQ(f.collector->deferred_entries(), 1u);
+  f_.PumpAndCollect();
+  f_.Collect();
+  EXPECT_EQ(f_.records->entries(), 1u);
+  EXPECT_EQ(f_.collector->deferred_entries(), 1u);
   EXPECT_EQ(t6.Put("k", "6"), "record-read-later");
-  f.PumpAndCollect();
-  EXPECT_EQ(f.records->entries(), 0u);
+  f_.PumpAndCollect();
+  EXPECT_EQ(f_.records->entries(), 0u);
 }
 
 // R6: entries that only remember reads stay within their budget under one long transaction. The bucket remembers for

@@ -39,54 +39,54 @@ class SpilledValueTest : public ::testing::Test {
   }
 
   void Write(int count, int generation) {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     for (int i = 0; i < count; ++i) ASSERT_EQ(txn.Put(Key(i), Value(i, generation)), "ok");
     ASSERT_EQ(txn.Commit(), "ok");
   }
   // Spills everything that is committed. Afterwards the budget has room again.
   void SpillAll() {
-    const Lsn last(f.log->tail().value - 8);
-    ASSERT_TRUE(f.log->WaitDurable(last, EngineFixture::Soon()).ok());
-    f.Collect();
-    f.Fold();
-    f.SetVersionBudget(0);
-    f.Collect();
-    f.SetVersionBudget(uint64_t{1} << 30);
+    const Lsn last(f_.log->tail().value - 8);
+    ASSERT_TRUE(f_.log->WaitDurable(last, EngineFixture::Soon()).ok());
+    f_.Collect();
+    f_.Fold();
+    f_.SetVersionBudget(0);
+    f_.Collect();
+    f_.SetVersionBudget(uint64_t{1} << 30);
   }
   void ExpectAllSpilled() {
-    EXPECT_EQ(f.collector->folded(), 0u);
-    EXPECT_FALSE(f.spilled->empty());
-    EXPECT_EQ(f.catalogue->Find(EngineFixture::kTable)->runs().entries(), 0u);
-    EXPECT_EQ(f.collector->folded_bytes(), f.spilled->memory_bytes());
+    EXPECT_EQ(f_.collector->folded(), 0u);
+    EXPECT_FALSE(f_.spilled->empty());
+    EXPECT_EQ(f_.catalogue->Find(EngineFixture::kTable)->runs().entries(), 0u);
+    EXPECT_EQ(f_.collector->folded_bytes(), f_.spilled->memory_bytes());
   }
   void ExpectNothingLeft() {
-    EXPECT_TRUE(f.Settle());
-    f.ClearReadCache();
-    EXPECT_TRUE(f.Settle());
-    EXPECT_TRUE(f.spilled->empty());
-    EXPECT_EQ(f.records->entries(), 0u);
-    EXPECT_EQ(PinnedBytes(*f.engine), 0u);
-    f.domain.Collect();
-    EXPECT_EQ(f.storage->List("log/spill")->size(), 2u);  // the lock, and the name of its owner
+    EXPECT_TRUE(f_.Settle());
+    f_.ClearReadCache();
+    EXPECT_TRUE(f_.Settle());
+    EXPECT_TRUE(f_.spilled->empty());
+    EXPECT_EQ(f_.records->entries(), 0u);
+    EXPECT_EQ(PinnedBytes(*f_.engine), 0u);
+    f_.domain.Collect();
+    EXPECT_EQ(f_.storage->List("log/spill")->size(), 2u);  // the lock, and the name of its owner
   }
 
-  EngineFixture f{Options()};
+  EngineFixture f_{Options()};
 };
 
 TEST_F(SpilledValueTest, ReadersOfEachAgeFindTheirs) {
   constexpr int kKeys = 500;
   Write(kKeys, 0);
-  ASSERT_TRUE(f.Settle());
+  ASSERT_TRUE(f_.Settle());
   {
     std::vector<std::unique_ptr<TestTransaction>> readers;
-    readers.push_back(f.BeginPointer());
+    readers.push_back(f_.BeginPointer());
     for (int generation = 1; generation <= 3; ++generation) {
       Write(kKeys, generation);
-      readers.push_back(f.BeginPointer());
+      readers.push_back(f_.BeginPointer());
       SpillAll();
     }
     ExpectAllSpilled();
-    EXPECT_EQ(f.records->entries(), 0u);
+    EXPECT_EQ(f_.records->entries(), 0u);
     for (int r = 0; r < 4; ++r) {
       TestTransaction& reader = *readers[static_cast<size_t>(r)];
       for (int i = 0; i < kKeys; i += 17) EXPECT_EQ(reader.Get(Key(i)), Value(i, r));
@@ -95,18 +95,18 @@ TEST_F(SpilledValueTest, ReadersOfEachAgeFindTheirs) {
       EXPECT_EQ(reader.Scan(Key(7), Key(9), Direction::kDescending),
                 Concat(Key(8), "=", Value(8, r), " ", Key(7), "=", Value(7, r)));
     }
-    EXPECT_GT(f.engine->counters.spilled_reads.load(), 0u);
-    EXPECT_EQ(f.dc->Pump(), 0u);
+    EXPECT_GT(f_.engine->counters.spilled_reads.load(), 0u);
+    EXPECT_EQ(f_.dc->Pump(), 0u);
   }
   ExpectNothingLeft();
-  EXPECT_TRUE(f.Contents() == AllOf(kKeys, 3));
+  EXPECT_TRUE(f_.Contents() == AllOf(kKeys, 3));
 }
 
 TEST_F(SpilledValueTest, TombstonesOwnWritesAndConditions) {
-  f.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  f_.Load({{"a", "0"}, {"b", "0"}, {"c", "0"}});
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     ASSERT_EQ(txn.Put("a", "1"), "ok");
     ASSERT_EQ(txn.Remove("b"), "ok");
     ASSERT_EQ(txn.Insert("d", "1"), "ok");
@@ -118,9 +118,9 @@ TEST_F(SpilledValueTest, TombstonesOwnWritesAndConditions) {
   ExpectAllSpilled();
   EXPECT_EQ(old->Scan(), "a=0 b=0 c=0");
   EXPECT_EQ(old->Get("b"), "0");
-  EXPECT_EQ(f.Contents(), "a=1 c=0 d=1 e=1");
+  EXPECT_EQ(f_.Contents(), "a=1 c=0 d=1 e=1");
   {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     EXPECT_EQ(txn.Get("b"), "-");
     EXPECT_EQ(txn.Insert("d", "2"), "ALREADY_EXISTS");
     EXPECT_EQ(txn.Update("b", "2"), "NOT_FOUND");
@@ -131,42 +131,42 @@ TEST_F(SpilledValueTest, TombstonesOwnWritesAndConditions) {
     EXPECT_EQ(txn.Get("a"), "2");
     EXPECT_EQ(txn.Commit(), "ok");
   }
-  EXPECT_EQ(f.Contents(), "a=2 b=2 c=0 d=1");
+  EXPECT_EQ(f_.Contents(), "a=2 b=2 c=0 d=1");
   EXPECT_EQ(old->Scan(), "a=0 b=0 c=0");
   SpillAll();
-  EXPECT_EQ(f.Contents(), "a=2 b=2 c=0 d=1");
+  EXPECT_EQ(f_.Contents(), "a=2 b=2 c=0 d=1");
   EXPECT_EQ(old->Scan(), "a=0 b=0 c=0");
   old->Abort();
   ExpectNothingLeft();
-  EXPECT_EQ(f.Contents(), "a=2 b=2 c=0 d=1");
+  EXPECT_EQ(f_.Contents(), "a=2 b=2 c=0 d=1");
 }
 
 // R1: a writer that began before a spilled version was written meets it as it would in the chain.
 TEST_F(SpilledValueTest, AnEarlierWriterMeetsWhatIsGone) {
-  const std::unique_ptr<TestTransaction> first = f.BeginPointer(), second = f.BeginPointer();
+  const std::unique_ptr<TestTransaction> first = f_.BeginPointer(), second = f_.BeginPointer();
   {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     ASSERT_EQ(txn.Put("a", "1"), "ok");
     ASSERT_EQ(txn.Commit(), "ok");
   }
   SpillAll();
   ExpectAllSpilled();
-  EXPECT_EQ(f.records->entries(), 0u);
+  EXPECT_EQ(f_.records->entries(), 0u);
   EXPECT_EQ(first->Put("a", "0"), "bucket-floor");
   {
-    TestTransaction later = f.Begin();
+    TestTransaction later = f_.Begin();
     EXPECT_EQ(later.Get("a"), "1");
   }
   EXPECT_EQ(second->Put("a", "0"), "record-read-later");
-  EXPECT_EQ(f.Contents(), "a=1");
+  EXPECT_EQ(f_.Contents(), "a=1");
 }
 
 // The entry stays, because its removal meets a reader's raise. last_read, which was raised with the cut, stops the
 // writer.
 TEST_F(SpilledValueTest, TheCutRaisesLastRead) {
-  const std::unique_ptr<TestTransaction> early = f.BeginPointer();
+  const std::unique_ptr<TestTransaction> early = f_.BeginPointer();
   {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     ASSERT_EQ(txn.Put("a", "1"), "ok");
     ASSERT_EQ(txn.Commit(), "ok");
   }
@@ -174,29 +174,29 @@ TEST_F(SpilledValueTest, TheCutRaisesLastRead) {
   {
     // Between the cut and the entry's removal.
     AtPoint point("spill.cut", [&] {
-      f.engine->version_budget_bytes = uint64_t{1} << 30;  // this is the collector's thread, which reads it
+      f_.engine->version_budget_bytes = uint64_t{1} << 30;  // this is the collector's thread, which reads it
       put = early->Put("a", "0");
     });
     SpillAll();
     EXPECT_TRUE(point.reached());
   }
   EXPECT_EQ(put, "record-read-later");
-  EXPECT_EQ(f.Contents(), "a=1");
+  EXPECT_EQ(f_.Contents(), "a=1");
 }
 
 // A reader has looked at the chain before it is cut, and looks at the runs after they are published.
 TEST_F(SpilledValueTest, AReaderOnItsWayMissesNothing) {
-  f.Load({{"a", "0"}});
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  f_.Load({{"a", "0"}});
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   {
-    TestTransaction txn = f.Begin();
+    TestTransaction txn = f_.Begin();
     ASSERT_EQ(txn.Put("a", "1"), "ok");
     ASSERT_EQ(txn.Commit(), "ok");
   }
   std::string found, scanned;
   {
     AtPoint point("spill.cut", [&] {
-      TestTransaction reader = f.Begin();
+      TestTransaction reader = f_.Begin();
       found = reader.Get("a");
       scanned = reader.Scan();
     });
@@ -212,17 +212,17 @@ TEST_F(SpilledValueTest, AReaderOnItsWayMissesNothing) {
 // would come up again.
 TEST_F(SpilledValueTest, AnOlderSpilledValueDoesNotComeBack) {
   {
-    const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+    const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
     Write(3, 1);
     SpillAll();
     Write(3, 2);
   }
-  ASSERT_EQ(f.spilled->runs(), 1u);
+  ASSERT_EQ(f_.spilled->runs(), 1u);
   std::vector<std::string> seen;
-  f.dc->Pump();
+  f_.dc->Pump();
   for (int i = 0; i < 4; ++i) {
-    f.Collect();
-    seen.push_back(f.Contents());
+    f_.Collect();
+    seen.push_back(f_.Contents());
   }
   for (const std::string& contents : seen) ASSERT_EQ(contents, AllOf(3, 2));
   ExpectNothingLeft();
@@ -231,37 +231,37 @@ TEST_F(SpilledValueTest, AnOlderSpilledValueDoesNotComeBack) {
 // An open transaction's version is above the spilled ones in the chain. So these stay in the chain, too, and go
 // another time.
 TEST_F(SpilledValueTest, BelowAnOpenTransactionItStays) {
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   Write(4, 1);
-  const std::unique_ptr<TestTransaction> writer = f.BeginPointer();
+  const std::unique_ptr<TestTransaction> writer = f_.BeginPointer();
   ASSERT_EQ(writer->Put(Key(1), "open"), "ok");
   SpillAll();
-  EXPECT_EQ(f.collector->folded(), 1u);
-  EXPECT_EQ(f.spilled->versions(), 4u);
-  EXPECT_EQ(f.records->entries(), 1u);
+  EXPECT_EQ(f_.collector->folded(), 1u);
+  EXPECT_EQ(f_.spilled->versions(), 4u);
+  EXPECT_EQ(f_.records->entries(), 1u);
   writer->Abort();
-  f.Collect();
-  EXPECT_EQ(f.Begin().Get(Key(1)), Value(1, 1));
+  f_.Collect();
+  EXPECT_EQ(f_.Begin().Get(Key(1)), Value(1, 1));
   Write(1, 2);
   SpillAll();
   ExpectAllSpilled();
-  EXPECT_EQ(f.collector->spilled(), 5u);
-  EXPECT_EQ(f.Begin().Get(Key(1)), Value(1, 1));
-  EXPECT_EQ(f.Begin().Get(Key(0)), Value(0, 2));
+  EXPECT_EQ(f_.collector->spilled(), 5u);
+  EXPECT_EQ(f_.Begin().Get(Key(1)), Value(1, 1));
+  EXPECT_EQ(f_.Begin().Get(Key(0)), Value(0, 2));
   old->Abort();
   ExpectNothingLeft();
 }
 
 // S7: an answer that is older than the spilled version is not kept, whichever thread brings it and whenever.
 TEST_F(SpilledValueTest, NoCopyHidesWhatWasSpilled) {
-  f.Load({{"a", "0"}});
-  f.ClearReadCache();
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
-  const std::unique_ptr<TestTransaction> older = f.BeginPointer();
+  f_.Load({{"a", "0"}});
+  f_.ClearReadCache();
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
+  const std::unique_ptr<TestTransaction> older = f_.BeginPointer();
   std::string found;
   {
     AtPoint point("read.before_fill", [&] {
-      TestTransaction txn = f.Begin();
+      TestTransaction txn = f_.Begin();
       ASSERT_EQ(txn.Put("a", "1"), "ok");
       ASSERT_EQ(txn.Commit(), "ok");
       SpillAll();
@@ -269,28 +269,28 @@ TEST_F(SpilledValueTest, NoCopyHidesWhatWasSpilled) {
     EXPECT_EQ(old->Get("a"), "0");
     ASSERT_TRUE(point.reached());
   }
-  EXPECT_EQ(f.Begin().Get("a"), "1");
+  EXPECT_EQ(f_.Begin().Get("a"), "1");
   EXPECT_EQ(older->Get("a"), "0");  // the runs have nothing for it, the DC has
-  EXPECT_EQ(f.Begin().Get("a"), "1");
-  EXPECT_EQ(f.Contents(), "a=1");
+  EXPECT_EQ(f_.Begin().Get("a"), "1");
+  EXPECT_EQ(f_.Contents(), "a=1");
   old->Abort();
   older->Abort();
   ExpectNothingLeft();
-  EXPECT_EQ(f.Contents(), "a=1");
+  EXPECT_EQ(f_.Contents(), "a=1");
 }
 
 // The same for reading ahead, which asks for nothing any more while there are runs.
 TEST_F(SpilledValueTest, NothingIsReadAheadOverWhatWasSpilled) {
-  f.Load({{"a", "0"}});
-  f.ClearReadCache();
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
-  ReadAhead ahead(*f.engine);
+  f_.Load({{"a", "0"}});
+  f_.ClearReadCache();
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
+  ReadAhead ahead(*f_.engine);
   const Operation get{.kind = OperationKind::kGet, .table = EngineFixture::kTable, .key = "a"};
   EXPECT_TRUE(ahead.Add(get));
   EXPECT_TRUE(ahead.Start());
   {
     AtPoint point("read_ahead.before_fill", [&] {
-      TestTransaction txn = f.Begin();
+      TestTransaction txn = f_.Begin();
       ASSERT_EQ(txn.Put("a", "1"), "ok");
       ASSERT_EQ(txn.Commit(), "ok");
       SpillAll();
@@ -298,18 +298,18 @@ TEST_F(SpilledValueTest, NothingIsReadAheadOverWhatWasSpilled) {
     ahead.Finish(EngineFixture::Soon());
     ASSERT_TRUE(point.reached());
   }
-  EXPECT_EQ(f.Begin().Get("a"), "1");
+  EXPECT_EQ(f_.Begin().Get("a"), "1");
   EXPECT_FALSE(ahead.Add(get));
   EXPECT_FALSE(ahead.Start());
   old->Abort();
   ExpectNothingLeft();
-  EXPECT_EQ(f.Contents(), "a=1");
+  EXPECT_EQ(f_.Contents(), "a=1");
 }
 
 // A commit that may still arrive is earlier than the commits that are there, so nothing behind it is spilled.
 TEST_F(SpilledValueTest, ACommitInProgressIsSpilledBeforeLaterOnes) {
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
-  std::unique_ptr<TestTransaction> late = f.BeginPointer();
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
+  std::unique_ptr<TestTransaction> late = f_.BeginPointer();
   ASSERT_EQ(late->Put("a", "1"), "ok");
   std::atomic<bool> stopped{false}, go{false};
   {
@@ -320,55 +320,55 @@ TEST_F(SpilledValueTest, ACommitInProgressIsSpilledBeforeLaterOnes) {
     std::thread committer([&] { EXPECT_EQ(late->Commit(), "ok"); });
     while (!stopped) std::this_thread::yield();
     {
-      TestTransaction txn = f.Begin();
+      TestTransaction txn = f_.Begin();
       ASSERT_EQ(txn.Put("b", "1"), "ok");
       ASSERT_EQ(txn.Commit(), "ok");
     }
     SpillAll();
-    EXPECT_TRUE(f.spilled->empty());
-    EXPECT_EQ(f.collector->folded(), 1u);
+    EXPECT_TRUE(f_.spilled->empty());
+    EXPECT_EQ(f_.collector->folded(), 1u);
     go = true;
     committer.join();
   }
   SpillAll();
   ExpectAllSpilled();
-  EXPECT_EQ(f.Contents(), "a=1 b=1");
+  EXPECT_EQ(f_.Contents(), "a=1 b=1");
 }
 
 TEST_F(SpilledValueTest, AFullDiskLosesNothing) {
   constexpr int kKeys = 100;
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   Write(kKeys, 1);
-  f.disk->AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskChanging, .path_contains = "spill-"});
+  f_.disk->AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskChanging, .path_contains = "spill-"});
   SpillAll();
-  EXPECT_TRUE(f.spilled->empty());
-  EXPECT_GT(f.collector->failed_spills(), 0u);
-  EXPECT_EQ(f.collector->folded(), 1u);
-  EXPECT_TRUE(f.Contents() == AllOf(kKeys, 1));
-  f.disk->RemoveAllFaults();
-  EXPECT_EQ(f.storage->List("log/spill")->size(), 2u);  // the lock, and the name of its owner
+  EXPECT_TRUE(f_.spilled->empty());
+  EXPECT_GT(f_.collector->failed_spills(), 0u);
+  EXPECT_EQ(f_.collector->folded(), 1u);
+  EXPECT_TRUE(f_.Contents() == AllOf(kKeys, 1));
+  f_.disk->RemoveAllFaults();
+  EXPECT_EQ(f_.storage->List("log/spill")->size(), 2u);  // the lock, and the name of its owner
 }
 
 TEST_F(SpilledValueTest, ABlockThatCannotBeReadFailsItsReaderAlone) {
-  f.Load({{"z", "0"}});
-  const std::unique_ptr<TestTransaction> old = f.BeginPointer();
+  f_.Load({{"z", "0"}});
+  const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   Write(100, 1);
   SpillAll();
   ExpectAllSpilled();
   for (const DiskFault::Action action : {DiskFault::Action::kIoError, DiskFault::Action::kFlipBit}) {
-    f.disk->AddFault({.action = action, .kinds = kDiskRead, .path_contains = "spill-"});
+    f_.disk->AddFault({.action = action, .kinds = kDiskRead, .path_contains = "spill-"});
     const char* const error = action == DiskFault::Action::kIoError ? "IO_ERROR" : "CORRUPTION";
-    EXPECT_EQ(f.Begin().Get(Key(1)), error);
-    EXPECT_EQ(f.Begin().Scan(), error);
-    EXPECT_EQ(f.Begin().Insert(Key(1), "x"), error);
+    EXPECT_EQ(f_.Begin().Get(Key(1)), error);
+    EXPECT_EQ(f_.Begin().Scan(), error);
+    EXPECT_EQ(f_.Begin().Insert(Key(1), "x"), error);
     RecordBatch batch;
-    TestTransaction txn = f.Begin();
-    const Status read = f.manager->Get(txn.transaction(), txn.table, Key(1), &batch, EngineFixture::Soon());
+    TestTransaction txn = f_.Begin();
+    const Status read = f_.manager->Get(txn.transaction(), txn.table, Key(1), &batch, EngineFixture::Soon());
     EXPECT_NE(read.ToString().find("log/spill/spill-1"), std::string::npos) << read.ToString();
     EXPECT_NE(read.ToString().find("offset 0"), std::string::npos) << read.ToString();
-    f.disk->RemoveAllFaults();
+    f_.disk->RemoveAllFaults();
   }
-  EXPECT_EQ(f.Begin().Get(Key(1)), Value(1, 1));
+  EXPECT_EQ(f_.Begin().Get(Key(1)), Value(1, 1));
   EXPECT_EQ(old->Get("z"), "0");
   old->Abort();
   ExpectNothingLeft();
@@ -385,7 +385,7 @@ TEST_F(SpilledValueTest, Stress) {
   for (int reader = 0; reader < 3; ++reader) {
     threads.emplace_back([&, reader] {
       while (!done) {
-        TestTransaction txn = f.Begin();
+        TestTransaction txn = f_.Begin();
         const std::string first = txn.Scan();
         if (!txn.open()) continue;
         for (int again = 0; again < 6 && txn.open(); ++again) {
@@ -404,24 +404,24 @@ TEST_F(SpilledValueTest, Stress) {
     });
   }
   threads.emplace_back([&] {
-    while (!done) f.dc->Pump();
+    while (!done) f_.dc->Pump();
   });
   for (int round = 1; round <= kRounds;) {
-    f.SetVersionBudget(uint64_t{1} << 30);
-    TestTransaction txn = f.Begin();
+    f_.SetVersionBudget(uint64_t{1} << 30);
+    TestTransaction txn = f_.Begin();
     std::string put = "ok";
     for (int i = 0; i < kKeys && put == "ok"; ++i) put = txn.Put(Key(i), Value(i, round));
     if (put == "ok" && txn.Commit() == "ok") ++round;
-    f.Fold();
-    f.SetVersionBudget(0);
-    f.Collect();
+    f_.Fold();
+    f_.SetVersionBudget(0);
+    f_.Collect();
   }
   done = true;
   for (std::thread& thread : threads) thread.join();
-  f.SetVersionBudget(uint64_t{1} << 30);
+  f_.SetVersionBudget(uint64_t{1} << 30);
   EXPECT_GT(compared.load(), 0u);
-  EXPECT_GT(f.collector->spilled(), 0u);
-  EXPECT_TRUE(f.Contents() == AllOf(kKeys, kRounds));
+  EXPECT_GT(f_.collector->spilled(), 0u);
+  EXPECT_TRUE(f_.Contents() == AllOf(kKeys, kRounds));
   ExpectNothingLeft();
 }
 

@@ -16,59 +16,59 @@ class RangeLoadsTest : public ::testing::Test {
  protected:
   // Makes ranges that begin at the empty key and at these cuts.
   void Cut(const std::vector<std::string>& cuts) {
-    map.reset();
-    ranges.clear();
+    map_.reset();
+    ranges_.clear();
     std::vector<Range*> all;
     for (size_t i = 0; i <= cuts.size(); ++i) {
-      ranges.push_back(
+      ranges_.push_back(
           std::make_unique<Range>(i == 0 ? "" : cuts[i - 1], i < cuts.size() ? cuts[i] : "", Timestamp{0}));
-      all.push_back(ranges.back().get());
+      all.push_back(ranges_.back().get());
     }
-    map = std::make_unique<RangeMap>(std::move(all));
-    loads.Follow(*map, now);
+    map_ = std::make_unique<RangeMap>(std::move(all));
+    loads_.Follow(*map_, now_);
   }
   void Post(size_t range, int times) {
-    ReclamationDomain::Guard guard(domain);
+    ReclamationDomain::Guard guard(domain_);
     for (int i = 0; i < times; ++i) {
       auto* record = new TransactionRecord(Timestamp{1});
-      EXPECT_TRUE(ranges[range]->Post(record));
-      record->DropReference(domain);
+      EXPECT_TRUE(ranges_[range]->Post(record));
+      record->DropReference(domain_);
     }
-    map->RemoveAllPostings(domain);
+    map_->RemoveAllPostings(domain_);
   }
   void Measure(Duration passed) {
-    now += passed;
-    loads.Measure(*map, now);
+    now_ += passed;
+    loads_.Measure(*map_, now_);
   }
   std::vector<double> Records() const {
     std::vector<double> records;
-    for (const RangeLoad& load : loads.loads()) records.push_back(load.records);
+    for (const RangeLoad& load : loads_.loads()) records.push_back(load.records);
     return records;
   }
-  double updates(size_t range) const { return loads.loads()[range].updates; }
+  double updates(size_t range) const { return loads_.loads()[range].updates; }
 
-  ReclamationDomain domain;
-  MonotonicTime now{};
-  std::vector<std::unique_ptr<Range>> ranges;
-  std::unique_ptr<RangeMap> map;
-  RangeLoads loads;
+  ReclamationDomain domain_;
+  MonotonicTime now_{};
+  std::vector<std::unique_ptr<Range>> ranges_;
+  std::unique_ptr<RangeMap> map_;
+  RangeLoads loads_;
 };
 
 TEST_F(RangeLoadsTest, RecordsComeFromThePiecesThatARangeOverlaps) {
   Cut({"d", "m"});
   EXPECT_EQ(Records(), (std::vector<double>{0, 0, 0}));
-  loads.SetPieces(600, {});
+  loads_.SetPieces(600, {});
   EXPECT_EQ(Records(), (std::vector<double>{200, 200, 200}));
-  loads.SetPieces(600, {"b", "d", "e", "p", "r"});
+  loads_.SetPieces(600, {"b", "d", "e", "p", "r"});
   EXPECT_EQ(Records(), (std::vector<double>{200, 150, 250}));
-  EXPECT_EQ(loads.CutsBetween("", "d"), (std::vector<std::string>{"b"}));
-  EXPECT_EQ(loads.CutsBetween("d", "m"), (std::vector<std::string>{"e"}));
-  EXPECT_EQ(loads.CutsBetween("m", ""), (std::vector<std::string>{"p", "r"}));
+  EXPECT_EQ(loads_.CutsBetween("", "d"), (std::vector<std::string>{"b"}));
+  EXPECT_EQ(loads_.CutsBetween("d", "m"), (std::vector<std::string>{"e"}));
+  EXPECT_EQ(loads_.CutsBetween("m", ""), (std::vector<std::string>{"p", "r"}));
 }
 
 TEST_F(RangeLoadsTest, NewRangesInheritWhatIsKnown) {
   Cut({"d", "m"});
-  loads.SetPieces(600, {"d", "m"});
+  loads_.SetPieces(600, {"d", "m"});
   Post(1, 100);
   Measure(seconds(1000));
   EXPECT_NEAR(updates(1), 0.1, 1e-9);
@@ -87,7 +87,7 @@ TEST_F(RangeLoadsTest, UpdatesRiseQuicklyAndFallSlowly) {
   Cut({"m"});
   Post(0, 5);  // a new range begins with no updates
   EXPECT_EQ(updates(0), 0);
-  loads.Follow(*map, now);
+  loads_.Follow(*map_, now_);
   for (int i = 0; i < 4; ++i) {
     Post(0, 1000);
     Measure(milliseconds(500));
@@ -95,21 +95,21 @@ TEST_F(RangeLoadsTest, UpdatesRiseQuicklyAndFallSlowly) {
   EXPECT_GT(updates(0), 1800);
   EXPECT_LE(updates(0), 2000);
   EXPECT_EQ(updates(1), 0);
-  EXPECT_EQ(loads.posted(), 4000u);
+  EXPECT_EQ(loads_.posted(), 4000u);
   Measure(milliseconds(500));
   EXPECT_GT(updates(0), 1500);
   Measure(seconds(50));
   EXPECT_LT(updates(0), 1);
-  loads.SetPieces(1, {});
-  EXPECT_EQ(loads.posted(), 0u);
+  loads_.SetPieces(1, {});
+  EXPECT_EQ(loads_.posted(), 0u);
 }
 
 TEST_F(RangeLoadsTest, AConflictCountsAsManyUpdates) {
   Cut({"m"});
-  ranges[1]->CountConflict();
+  ranges_[1]->CountConflict();
   Measure(seconds(1000));
   EXPECT_NEAR(updates(1), static_cast<double>(RangeLoads::kUpdatesPerConflict) / 1000, 1e-9);
-  EXPECT_EQ(loads.posted(), 0u);
+  EXPECT_EQ(loads_.posted(), 0u);
 }
 
 }  // namespace

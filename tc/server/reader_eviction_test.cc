@@ -18,21 +18,21 @@ class ReaderEvictionTest : public ::testing::Test {
   // Makes commits of which nothing can leave memory: their values are too small.
   void Fill() {
     for (int i = 0; i < kKeys; ++i) {
-      TestTransaction writer = f.Begin();
+      TestTransaction writer = f_.Begin();
       ASSERT_EQ(writer.Put("k" + std::to_string(i), "v"), "ok");
       ASSERT_EQ(writer.Commit(), "ok");
     }
-    f.Fold();
-    f.Collect();
+    f_.Fold();
+    f_.Collect();
   }
   // Makes the pinned bytes exceed the budget, even if runs are merged later.
-  void SetFull() { f.SetVersionBudget(PinnedBytes(*f.engine) / 4 * 3); }
+  void SetFull() { f_.SetVersionBudget(PinnedBytes(*f_.engine) / 4 * 3); }
   // Waits until the oldest one has been that for long enough.
   Timestamp Next() {
-    (void)f.active->AdvanceNow();
-    const MonotonicTime ripe = f.active->held_back_by().since + ReaderEviction::kMinHeld;
+    (void)f_.active->AdvanceNow();
+    const MonotonicTime ripe = f_.active->held_back_by().since + ReaderEviction::kMinHeld;
     RealRuntime().SleepUntil(ripe);
-    return eviction.Next();
+    return eviction_.Next();
   }
   // The collector reports at the end of each of its rounds whether anything can still leave memory.
   Timestamp AwaitNext() {
@@ -42,48 +42,48 @@ class ReaderEvictionTest : public ::testing::Test {
     return next;
   }
 
-  EngineFixture f;
-  bool dc_is_at_rest = true;
-  ReaderEviction eviction{*f.engine, [this] { return dc_is_at_rest; }};
+  EngineFixture f_;
+  bool dc_is_at_rest_ = true;
+  ReaderEviction eviction_{*f_.engine, [this] { return dc_is_at_rest_; }};
 };
 
 TEST_F(ReaderEvictionTest, EvictsTheOldestReaderWhenItFillsTheBudget) {
-  TestTransaction old = f.Begin();
+  TestTransaction old = f_.Begin();
   EXPECT_EQ(old.Get("k1"), "-");
   Fill();
   EXPECT_EQ(Next(), Timestamp{0}) << "there is room";
   SetFull();
   EXPECT_EQ(AwaitNext().value, old.timestamp());
-  dc_is_at_rest = false;
+  dc_is_at_rest_ = false;
   EXPECT_EQ(Next(), Timestamp{0}) << "the DC has not applied what it was sent, or is away";
-  dc_is_at_rest = true;
+  dc_is_at_rest_ = true;
   EXPECT_EQ(Next().value, old.timestamp());
-  f.SetVersionBudget(2 * PinnedBytes(*f.engine));
+  f_.SetVersionBudget(2 * PinnedBytes(*f_.engine));
   EXPECT_EQ(Next(), Timestamp{0});
 }
 
 TEST_F(ReaderEvictionTest, NoReaderForCommitsBeforeIt) {
   Fill();  // and the DC applies nothing
-  TestTransaction reader = f.Begin();
+  TestTransaction reader = f_.Begin();
   EXPECT_EQ(reader.Get("k1"), "v");
   SetFull();
-  f.Collect();
+  f_.Collect();
   EXPECT_EQ(Next(), Timestamp{0});
 }
 
 // An open transaction's own writes would stay even if the reader were aborted.
 TEST_F(ReaderEvictionTest, NobodyForWhatAnOpenTransactionWrites) {
-  TestTransaction old = f.Begin();
+  TestTransaction old = f_.Begin();
   EXPECT_EQ(old.Get("k1"), "-");
-  TestTransaction large = f.Begin();
+  TestTransaction large = f_.Begin();
   for (int i = 0; i < kKeys; ++i) ASSERT_EQ(large.Put("own" + std::to_string(i), "v"), "ok");
   {
-    TestTransaction small = f.Begin();
+    TestTransaction small = f_.Begin();
     EXPECT_EQ(small.Put("one", "v"), "ok");
     EXPECT_EQ(small.Commit(), "ok");
   }
-  f.Fold();
-  f.Collect();
+  f_.Fold();
+  f_.Collect();
   SetFull();
   EXPECT_EQ(Next(), Timestamp{0});
 }

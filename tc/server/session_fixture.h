@@ -30,11 +30,11 @@ inline Operation Insert(std::string_view key, std::string_view value) {
 
 class SessionTest : public ::testing::Test {
  protected:
-  explicit SessionTest(Duration idle = seconds(60)) : registry(RealRuntime(), idle) {}
-  ~SessionTest() override { registry.Stop(); }
+  explicit SessionTest(Duration idle = seconds(60)) : registry_(RealRuntime(), idle) {}
+  ~SessionTest() override { registry_.Stop(); }
 
   std::unique_ptr<Session> NewSession() {
-    return std::make_unique<Session>(*f.manager, RealRuntime(), [this] { return serving; }, registry);
+    return std::make_unique<Session>(*f_.manager, RealRuntime(), [this] { return serving_; }, registry_);
   }
   static Deadline Soon() { return EngineFixture::Soon(); }
   // Returns values or statuses, separated by blanks; the error that ended the call follows a bar.
@@ -58,9 +58,9 @@ class SessionTest : public ::testing::Test {
     return text;
   }
 
-  Status serving;
-  EngineFixture f;
-  SessionRegistry registry;
+  Status serving_;
+  EngineFixture f_;
+  SessionRegistry registry_;
 };
 
 }  // namespace deut::tc

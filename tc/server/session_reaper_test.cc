@@ -35,7 +35,7 @@ TEST_F(SessionTest, OnlyIdleTransactionsAreReaped) {
     EXPECT_TRUE(reaped);
   }
   session->ReapIfIdle(RealRuntime().Now() + seconds(1));
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   EXPECT_EQ(Execute(*session, {Get("a")}), "WRONG_STATE | idle");
   EXPECT_EQ(StatusText(session->Commit(Soon()).status()), "idle");
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
@@ -56,7 +56,7 @@ TEST_F(SessionTest, SessionsComeAndGoWhileAnotherIsVisited) {
     if (name == "session_registry.visit") visits.fetch_add(1);
     if (name != "write.posted" || visitor != nullptr) return;
     visitor = RealRuntime().StartThread("visitor", [&] {
-      registry.AbortAll(AbortReason::kShutdown);
+      registry_.AbortAll(AbortReason::kShutdown);
       visited = true;
     });
     // The visitor reaches the session that this thread uses, and cannot go on.
@@ -77,8 +77,8 @@ TEST_F(SessionTest, SessionsComeAndGoWhileAnotherIsVisited) {
   client.reset();
   visitor.reset();
   EXPECT_EQ(while_in_use, "ok");
-  EXPECT_EQ(f.active->open_transactions(), 0u);
-  EXPECT_EQ(registry.size(), 1u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
+  EXPECT_EQ(registry_.size(), 1u);
 }
 
 class ReaperTest : public SessionTest {
@@ -87,12 +87,12 @@ class ReaperTest : public SessionTest {
 };
 
 TEST_F(ReaperTest, AnIdleTransactionIsAborted) {
-  registry.Start();
+  registry_.Start();
   std::unique_ptr<Session> session = NewSession();
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
   const MonotonicTime end = Soon();
-  while (f.active->open_transactions() != 0 && RealRuntime().Now() < end) RealRuntime().Yield();
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  while (f_.active->open_transactions() != 0 && RealRuntime().Now() < end) RealRuntime().Yield();
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   EXPECT_EQ(StatusText(session->Commit(Soon()).status()), "idle");
 }
 
@@ -100,9 +100,9 @@ TEST_F(ReaperTest, AnIdleTransactionIsAborted) {
 // to examine.
 TEST_F(ReaperTest, AnAbandonedTransactionLeavesNothingBehind) {
   const auto postings = [&] {
-    const ReclamationDomain::Guard guard(f.domain);
+    const ReclamationDomain::Guard guard(f_.domain);
     size_t count = 0;
-    f.RangeOf("a").ForEachPosting([&](TransactionRecord&) {
+    f_.RangeOf("a").ForEachPosting([&](TransactionRecord&) {
       ++count;
       return true;
     });
@@ -113,20 +113,20 @@ TEST_F(ReaperTest, AnAbandonedTransactionLeavesNothingBehind) {
   EXPECT_EQ(Execute(*abandoned, {Put("a", "1"), Insert("b", "1")}), "ok ok ");
   EXPECT_EQ(postings(), 1u);
   EXPECT_EQ(OneShot(*other, {Get("a")}), "read-uncommitted | read-uncommitted");
-  registry.Start();
+  registry_.Start();
   const MonotonicTime end = Soon();
-  while (f.active->open_transactions() != 0 && RealRuntime().Now() < end) RealRuntime().Yield();
+  while (f_.active->open_transactions() != 0 && RealRuntime().Now() < end) RealRuntime().Yield();
   EXPECT_EQ(OneShot(*other, {Get("a"), Get("b"), Put("a", "2")}), "ok ok ok | ok");
-  ASSERT_TRUE(f.Settle());
+  ASSERT_TRUE(f_.Settle());
   while (postings() != 0 && RealRuntime().Now() < end) RealRuntime().Yield();
   EXPECT_EQ(postings(), 0u);
-  EXPECT_EQ(f.Contents(), "a=2");
+  EXPECT_EQ(f_.Contents(), "a=2");
   EXPECT_EQ(StatusText(abandoned->Commit(Soon()).status()), "idle");
 }
 
 // Sessions are in use while the reaper runs at full rate: each transaction has one end only.
 TEST_F(ReaperTest, UsersAndTheReaper) {
-  registry.Start();
+  registry_.Start();
   std::vector<std::unique_ptr<Thread>> threads;
   std::atomic<int> committed{0}, idle{0}, refused{0};
   for (int t = 0; t < 2; ++t) {
@@ -156,7 +156,7 @@ TEST_F(ReaperTest, UsersAndTheReaper) {
     }));
   }
   threads.clear();
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   EXPECT_EQ(committed.load() + idle.load() + refused.load(), 120);
 }
 

@@ -64,7 +64,7 @@ TEST_F(SessionTest, NothingOfATransactionIsLeftToTheNext) {
   EXPECT_EQ(Execute(*session, {Put("d", "2")}), "ok ");
   EXPECT_TRUE(session->Abort().ok());
   EXPECT_EQ(OneShot(*session, {Get("a"), Get("c"), Get("d")}), "1 ok ok | ok");
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
 }
 
 TEST_F(SessionTest, OnlySomeErrorsEndTheTransaction) {
@@ -87,7 +87,7 @@ TEST_F(SessionTest, OneShotsWriteAllOrNothing) {
   EXPECT_EQ(OneShot(*session, {Put("c", "2"), Insert("a", "2"), Put("d", "2")}),
             "ok ALREADY_EXISTS ok | ALREADY_EXISTS");
   EXPECT_EQ(OneShot(*session, {Get("c"), Get("d"), Get("a")}), "ok ok 1 | ok");
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
 }
 
 // D1: a failed precondition's result tells the place in the serial order at which it did not hold.
@@ -115,7 +115,7 @@ TEST_F(SessionTest, ARefusedPreconditionTellsItsTimestamp) {
   EXPECT_GT(after->timestamp, last);
   EXPECT_EQ(FailedPreconditionAt(results), Timestamp(0));
   // A transaction that has ended in another way tells no timestamp.
-  serving = Status(ErrorCode::kUnavailable, "not now");
+  serving_ = Status(ErrorCode::kUnavailable, "not now");
   EXPECT_FALSE(run({Put("b", "1"), Insert("a", "2")}, &results).ok());
   EXPECT_EQ(FailedPreconditionAt(results), Timestamp(0));
 }
@@ -123,19 +123,19 @@ TEST_F(SessionTest, ARefusedPreconditionTellsItsTimestamp) {
 // ExecuteOneShotWithoutWait says which LSN to wait for, and does not wait, even with a disk that completes nothing.
 class SlowDiskSessionTest : public ::testing::Test {
  protected:
-  SlowDiskSessionTest() : registry(RealRuntime(), seconds(60)) {}
-  ~SlowDiskSessionTest() override { registry.Stop(); }
+  SlowDiskSessionTest() : registry_(RealRuntime(), seconds(60)) {}
+  ~SlowDiskSessionTest() override { registry_.Stop(); }
   Result<CommitAnswer> Ahead(const std::vector<Operation>& operations, Lsn* durable_at) {
     std::vector<OperationResult> results;
     *durable_at = Lsn(7);
-    return session->ExecuteOneShotWithoutWait(TransactionOptions{}, operations, &results, EngineFixture::Soon(),
-                                              durable_at, nullptr);
+    return session_->ExecuteOneShotWithoutWait(TransactionOptions{}, operations, &results, EngineFixture::Soon(),
+                                               durable_at, nullptr);
   }
 
-  EngineFixture f{{.faulty_disk = true}};
-  SessionRegistry registry;
-  std::unique_ptr<Session> session =
-      std::make_unique<Session>(*f.manager, RealRuntime(), [] { return Status(); }, registry);
+  EngineFixture f_{{.faulty_disk = true}};
+  SessionRegistry registry_;
+  std::unique_ptr<Session> session_ =
+      std::make_unique<Session>(*f_.manager, RealRuntime(), [] { return Status(); }, registry_);
 };
 
 TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
@@ -143,7 +143,7 @@ TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
   // Nothing was written, and nothing read that another transaction wrote.
   ASSERT_TRUE(Ahead({Get("a")}, &durable_at).ok());
   EXPECT_EQ(durable_at, Lsn(0));
-  f.disk->HoldCompletions(true);
+  f_.disk->HoldCompletions(true);
   const Result<CommitAnswer> put = Ahead({Put("a", "1")}, &durable_at);
   ASSERT_TRUE(put.ok());
   EXPECT_EQ(durable_at, put->commit_lsn);
@@ -157,13 +157,13 @@ TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
   TransactionOptions buffered;
   buffered.durability = Durability::kBuffered;
   std::vector<OperationResult> results;
-  ASSERT_TRUE(session
+  ASSERT_TRUE(session_
                   ->ExecuteOneShotWithoutWait(buffered, {{Put("c", "1")}}, &results, EngineFixture::Soon(), &durable_at,
                                               nullptr)
                   .ok());
   EXPECT_EQ(durable_at, Lsn(0));
-  f.disk->HoldCompletions(false);
-  ASSERT_TRUE(f.log->WaitDurable(put->commit_lsn, EngineFixture::Soon()).ok());
+  f_.disk->HoldCompletions(false);
+  ASSERT_TRUE(f_.log->WaitDurable(put->commit_lsn, EngineFixture::Soon()).ok());
   ASSERT_TRUE(Ahead({Get("a")}, &durable_at).ok());
   EXPECT_EQ(durable_at, Lsn(0));
 }
@@ -172,15 +172,15 @@ TEST_F(SlowDiskSessionTest, OneShotsAheadSayWhatTheyDependOn) {
 // decided by then.
 TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   StillRuntime clock;
-  const auto session = std::make_unique<Session>(*f.manager, clock, [this] { return serving; }, registry);
+  const auto session = std::make_unique<Session>(*f_.manager, clock, [this] { return serving_; }, registry_);
   const std::unique_ptr<Session> other = NewSession();
   EXPECT_EQ(OneShot(*session, {Put("a", "1")}), "ok | ok");
   ASSERT_TRUE(other->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*other, {Put("a", "2")}), "ok ");
   // The other one stays undecided: after a few attempts the client is told.
   EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok read-uncommitted | read-uncommitted");
-  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts));
-  EXPECT_EQ(f.active->open_transactions(), 1u);
+  EXPECT_EQ(f_.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts));
+  EXPECT_EQ(f_.active->open_transactions(), 1u);
 #ifdef DEUT_TEST_POINTS
   testing::SetPointHandler([&](std::string_view name) {
     if (name != "session.restart") return;
@@ -189,7 +189,7 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
   });
   EXPECT_EQ(OneShot(*session, {Put("b", "3"), Get("a")}), "ok 2 | ok");
   testing::SetPointHandler({});
-  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts) + 1);
+  EXPECT_EQ(f_.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts) + 1);
 #endif
 }
 
@@ -197,7 +197,7 @@ TEST_F(SessionTest, OneShotsThatLoseAConflictAreRunAgain) {
 // stays open.
 TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   StillRuntime clock;
-  const auto session = std::make_unique<Session>(*f.manager, clock, [this] { return serving; }, registry);
+  const auto session = std::make_unique<Session>(*f_.manager, clock, [this] { return serving_; }, registry_);
   const std::unique_ptr<Session> other = NewSession();
   EXPECT_EQ(OneShot(*session, {Put("a", "1"), Put("b", "2"), Put("c", "3")}), "ok ok ok | ok");
   std::vector<OperationResult> results;
@@ -208,19 +208,19 @@ TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   EXPECT_TRUE(begun->over);
   EXPECT_TRUE(results[0].complete);
   EXPECT_EQ(results[0].records.size(), 3u);
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   scan.limit_records = 2;
   begun = begin(*session);
   ASSERT_TRUE(begun.ok());
   EXPECT_TRUE(begun->over) << "as many as were asked for";
   EXPECT_FALSE(results[0].complete);
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   scan.limit_records = 0;
   scan.limit_bytes = 30;
   begun = begin(*session);
   ASSERT_TRUE(begun.ok());
   EXPECT_FALSE(begun->over);
-  EXPECT_EQ(f.active->open_transactions(), 1u);
+  EXPECT_EQ(f_.active->open_transactions(), 1u);
   EXPECT_EQ(StatusText(begin(*session).status()), "WRONG_STATE") << "one at a time";
   ASSERT_TRUE(other->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*session, {Get("a")}), "1 ");
@@ -230,15 +230,15 @@ TEST_F(SessionTest, AScanThatFitsIsOneCall) {
   EXPECT_EQ(Execute(*other, {Put("b", "4")}), "ok ");
   scan.limit_bytes = 1 << 20;
   EXPECT_EQ(StatusText(begin(*session).status()), "range-writer");
-  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts));
-  EXPECT_EQ(f.active->open_transactions(), 1u);
+  EXPECT_EQ(f_.engine->counters.one_shots_rerun.load(), static_cast<uint64_t>(Restarts::kMaxRestarts));
+  EXPECT_EQ(f_.active->open_transactions(), 1u);
   EXPECT_TRUE(other->Commit(Soon()).ok());
   EXPECT_TRUE(begin(*session)->over);
   scan.table = TableId{77};
   EXPECT_EQ(StatusText(begin(*session).status()), "NOT_FOUND");
-  serving = DEUT_ERROR(kUnavailable, "not now");
+  serving_ = DEUT_ERROR(kUnavailable, "not now");
   EXPECT_EQ(StatusText(begin(*session).status()), "UNAVAILABLE");
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
 }
 
 // A scan that declares the keys that it will write, and stays open; and one that is evicted while it is open.
@@ -255,12 +255,12 @@ TEST_F(SessionTest, AScanThatBeginsATransactionThatWrites) {
     EXPECT_FALSE(begun->over);
     EXPECT_EQ(Execute(*session, {Put("x", "1"), Get("x")}), "ok 1 ");
     EXPECT_TRUE(session->Commit(Soon()).ok());
-    EXPECT_EQ(f.active->open_transactions(), 0u);
+    EXPECT_EQ(f_.active->open_transactions(), 0u);
   }
   Result<ScanBegun> begun = session->BeginScan(TransactionOptions{}, scan, &results, Soon());
   ASSERT_TRUE(begun.ok());
   session->Evict(begun->answer.timestamp);
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   EXPECT_FALSE(session->Commit(Soon()).ok());
   EXPECT_TRUE(session->BeginScan(TransactionOptions{}, scan, &results, Soon()).ok());
 }
@@ -280,11 +280,11 @@ TEST_F(SessionTest, ASessionThatGoesAwayAborts) {
     std::unique_ptr<Session> session = NewSession();
     ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
     EXPECT_EQ(Execute(*session, {Put("a", "1")}), "ok ");
-    EXPECT_EQ(registry.size(), 1u);
+    EXPECT_EQ(registry_.size(), 1u);
   }
-  EXPECT_EQ(registry.size(), 0u);
-  EXPECT_EQ(f.active->open_transactions(), 0u);
-  EXPECT_EQ(f.Contents(), "");
+  EXPECT_EQ(registry_.size(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.Contents(), "");
 }
 
 TEST_F(SessionTest, ATcThatDoesNotServeAborts) {
@@ -292,19 +292,19 @@ TEST_F(SessionTest, ATcThatDoesNotServeAborts) {
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
   ASSERT_TRUE(committing->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*committing, {Put("a", "1")}), "ok ");
-  serving = DEUT_ERROR(kUnavailable, "not now");
+  serving_ = DEUT_ERROR(kUnavailable, "not now");
   EXPECT_EQ(Execute(*session, {Get("a")}), "WRONG_STATE | UNAVAILABLE");
   EXPECT_EQ(StatusText(committing->Commit(Soon()).status()), "UNAVAILABLE");
   EXPECT_EQ(StatusText(session->Begin(TransactionOptions{}, Soon()).status()), "UNAVAILABLE");
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
 }
 
 TEST_F(SessionTest, AbortAllEndsWhatIsOpen) {
   std::unique_ptr<Session> one = NewSession(), idle = NewSession();
   ASSERT_TRUE(one->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Execute(*one, {Put("a", "1")}), "ok ");
-  registry.AbortAll(AbortReason::kShutdown);
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  registry_.AbortAll(AbortReason::kShutdown);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   EXPECT_EQ(StatusText(one->Commit(Soon()).status()), "WRONG_STATE");
 }
 
@@ -313,7 +313,7 @@ TEST_F(SessionTest, AbortAllEndsWhatIsOpen) {
 TEST_F(SessionTest, ScansThatAreNotUsedRest) {
   std::vector<std::pair<std::string, std::string>> load;
   for (int i = 100; i < 200; ++i) load.push_back({std::to_string(i), "v"});
-  f.Load(load);
+  f_.Load(load);
   std::unique_ptr<Session> session = NewSession();
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
   Operation scan{.kind = OperationKind::kScan, .table = kTable, .limit_bytes = 200};
@@ -335,14 +335,14 @@ TEST_F(SessionTest, ScansThatAreNotUsedRest) {
     low = results[0].resume;
     scan.low = low;
     if (batch % 3 != 1) continue;
-    EXPECT_EQ(f.dc->open_scans(), 1u);
+    EXPECT_EQ(f_.dc->open_scans(), 1u);
     session->EndIdleStreams(RealRuntime().Now() - seconds(100));
-    EXPECT_EQ(f.dc->open_scans(), 1u);
+    EXPECT_EQ(f_.dc->open_scans(), 1u);
     session->EndIdleStreams(RealRuntime().Now() + seconds(100));
-    EXPECT_EQ(f.dc->open_scans(), 0u);
+    EXPECT_EQ(f_.dc->open_scans(), 0u);
   }
   EXPECT_EQ(records, load.size());
-  EXPECT_GE(f.dc->scans_opened(), 2u);
+  EXPECT_GE(f_.dc->scans_opened(), 2u);
   EXPECT_TRUE(session->Commit(Soon()).ok());
 }
 
@@ -372,9 +372,9 @@ class LaterRuntime final : public Runtime {
 TEST_F(SessionTest, ASessionInUseRestsItsOwnScans) {
   std::vector<std::pair<std::string, std::string>> load;
   for (int i = 100; i < 200; ++i) load.push_back({std::to_string(i), "v"});
-  f.Load(load);
+  f_.Load(load);
   LaterRuntime clock;
-  Session session(*f.manager, clock, [this] { return serving; }, registry);
+  Session session(*f_.manager, clock, [this] { return serving_; }, registry_);
   ASSERT_TRUE(session.Begin(TransactionOptions{}, Soon()).ok());
   Operation scan{.kind = OperationKind::kScan, .table = kTable, .limit_bytes = 200};
   std::string low;
@@ -389,22 +389,22 @@ TEST_F(SessionTest, ASessionInUseRestsItsOwnScans) {
     scan.low = low;
     if (batch != 2) continue;
     EXPECT_EQ(Execute(session, {Get("100")}), "v ");
-    EXPECT_EQ(f.dc->open_scans(), 1u) << "used a moment ago";
+    EXPECT_EQ(f_.dc->open_scans(), 1u) << "used a moment ago";
     clock.Advance(Session::kStreamIdleTimeout + seconds(1));
     EXPECT_EQ(Execute(session, {Get("100")}), "v ");
-    EXPECT_EQ(f.dc->open_scans(), 0u);
-    EXPECT_EQ(f.engine->scan_streams.used(), 0u);
+    EXPECT_EQ(f_.dc->open_scans(), 0u);
+    EXPECT_EQ(f_.engine->scan_streams.used(), 0u);
     clock.Advance(-Session::kStreamIdleTimeout - seconds(1));
   }
   EXPECT_EQ(records, load.size());
-  EXPECT_EQ(f.dc->scans_opened(), 2u);
+  EXPECT_EQ(f_.dc->scans_opened(), 2u);
   EXPECT_TRUE(session.Commit(Soon()).ok());
 }
 
 // R8: a batch that is asked for ahead of need meets an earlier writer. It is a conflict only if the reader gets
 // there.
 TEST_F(SessionTest, ABatchAskedForAheadEndsNothing) {
-  f.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  f_.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
   for (const bool comes_there : {false, true}) {
     std::unique_ptr<Session> writer = NewSession(), reader = NewSession();
     ASSERT_TRUE(writer->Begin(TransactionOptions{}, Soon()).ok());
@@ -435,16 +435,16 @@ TEST_F(SessionTest, ABatchAskedForAheadEndsNothing) {
 
 // An error that reports damage is reported, even for a batch that is asked for ahead of need.
 TEST_F(SessionTest, ABatchAskedForAheadThatFindsDamageEndsIt) {
-  f.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  f_.Load({{"a", "1"}, {"b", "1"}, {"c", "1"}});
   std::unique_ptr<Session> reader = NewSession();
   ASSERT_TRUE(reader->Begin(TransactionOptions{}, Soon()).ok());
   const Operation scan{
       .kind = OperationKind::kScan, .table = kTable, .high = "d", .limit_records = 2, .prefetch = true};
   std::vector<OperationResult> results;
   for (const ErrorCode code : {ErrorCode::kUnavailable, ErrorCode::kCorruption}) {
-    f.dc->set_error(Status(code, "so it is"));
+    f_.dc->set_error(Status(code, "so it is"));
     const Status status = reader->Execute(absl::MakeConstSpan(&scan, 1), &results, Soon());
-    f.dc->set_error(Status::Ok());
+    f_.dc->set_error(Status::Ok());
     EXPECT_EQ(status.code(), code == ErrorCode::kCorruption ? code : ErrorCode::kOk);
   }
   EXPECT_EQ(StatusText(reader->Commit(Soon()).status()), "WRONG_STATE");
@@ -466,11 +466,11 @@ TEST_F(SessionTest, NothingIsReadAheadThatNobodyWanted) {
 
 class BegunSessionTest : public SessionTest {
  protected:
-  BegunSessionTest() { f.Load({{"a", "1"}, {"b", "1"}}); }
+  BegunSessionTest() { f_.Load({{"a", "1"}, {"b", "1"}}); }
   // Begins one scan of all keys, which has its first batch.
   std::unique_ptr<BegunOneShot> Begin(std::unique_ptr<Session>* session) {
     PrefetchNotes notes(std::move(*session));
-    EXPECT_EQ(notes.Begin(TransactionOptions{}, {&scan, 1}, 0), serving.ok());
+    EXPECT_EQ(notes.Begin(TransactionOptions{}, {&scan_, 1}, 0), serving_.ok());
     EndedPrefetch ended = std::move(notes).Start().Await(Soon());
     session->reset(static_cast<Session*>(ended.session.release()));
     return ended.begun.empty() ? nullptr : std::move(ended.begun.front().transaction);
@@ -478,7 +478,7 @@ class BegunSessionTest : public SessionTest {
   std::string Run(Session& session, std::unique_ptr<BegunOneShot> begun) {
     std::vector<OperationResult> results;
     Lsn durable_at;
-    const Result<CommitAnswer> answer = session.ExecuteOneShotWithoutWait(TransactionOptions{}, {&scan, 1}, &results,
+    const Result<CommitAnswer> answer = session.ExecuteOneShotWithoutWait(TransactionOptions{}, {&scan_, 1}, &results,
                                                                           Soon(), &durable_at, std::move(begun));
     if (!answer.ok()) return StatusText(answer.status());
     std::string text;
@@ -486,19 +486,19 @@ class BegunSessionTest : public SessionTest {
     return text;
   }
 
-  const Operation scan{.kind = OperationKind::kScan, .table = kTable};
+  const Operation scan_{.kind = OperationKind::kScan, .table = kTable};
 };
 
 TEST_F(BegunSessionTest, AnySessionGoesOnWithWhatWasBegun) {
   std::unique_ptr<Session> one = NewSession(), other = NewSession();
   std::unique_ptr<BegunOneShot> begun = Begin(&one);
   ASSERT_NE(begun, nullptr);
-  const uint64_t asked = f.dc->requests();
+  const uint64_t asked = f_.dc->requests();
   EXPECT_EQ(OneShot(*one, {Put("a", "2")}), "ok | ok");  // a later write
   EXPECT_EQ(Run(*other, std::move(begun)), "11");
-  EXPECT_EQ(f.dc->requests(), asked);
+  EXPECT_EQ(f_.dc->requests(), asked);
   EXPECT_EQ(Run(*other, nullptr), "21");
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
 }
 
 // The first attempt is the transaction that was begun. The next has a timestamp of its own.
@@ -511,7 +511,7 @@ TEST_F(BegunSessionTest, ABegunTransactionThatLosesAConflictIsRunAgain) {
   AtPoint again("session.restart", [&] { EXPECT_TRUE(writer->Commit(Soon()).ok()); });
   EXPECT_EQ(Run(*session, std::move(begun)), "12");
   EXPECT_TRUE(again.reached());
-  EXPECT_EQ(f.engine->counters.one_shots_rerun.load(), 1u);
+  EXPECT_EQ(f_.engine->counters.one_shots_rerun.load(), 1u);
 }
 
 TEST_F(BegunSessionTest, ABegunTransactionThatIsNotRunEnds) {
@@ -521,30 +521,30 @@ TEST_F(BegunSessionTest, ABegunTransactionThatIsNotRunEnds) {
   ASSERT_TRUE(session->Begin(TransactionOptions{}, Soon()).ok());
   EXPECT_EQ(Run(*session, std::move(begun)), "WRONG_STATE");
   EXPECT_TRUE(session->Abort().ok());
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
   begun = Begin(&session);
   ASSERT_NE(begun, nullptr);
-  serving = Status(ErrorCode::kUnavailable, "it stops");
+  serving_ = Status(ErrorCode::kUnavailable, "it stops");
   EXPECT_EQ(Begin(&session), nullptr);
   EXPECT_EQ(Run(*session, std::move(begun)), "UNAVAILABLE");
-  EXPECT_EQ(f.active->open_transactions(), 0u);
+  EXPECT_EQ(f_.active->open_transactions(), 0u);
 }
 
 // As when the thread of a stream ends while the DC is asked. The DC may have answered or not.
 TEST_F(BegunSessionTest, APrefetchThatIsGivenUpKeepsNothing) {
   for (const bool answered : {true, false}) {
-    f.dc->LoseAsked(!answered);
+    f_.dc->LoseAsked(!answered);
     {
       PrefetchNotes notes(NewSession());
-      ASSERT_TRUE(notes.Begin(TransactionOptions{}, {&scan, 1}, 0));
+      ASSERT_TRUE(notes.Begin(TransactionOptions{}, {&scan_, 1}, 0));
       const PendingPrefetch pending = std::move(notes).Start();
       EXPECT_TRUE(pending.sent());
-      EXPECT_EQ(f.active->open_transactions(), 1u);
-      EXPECT_EQ(f.engine->prefetched_scans.used(), 1u);
+      EXPECT_EQ(f_.active->open_transactions(), 1u);
+      EXPECT_EQ(f_.engine->prefetched_scans.used(), 1u);
     }
-    EXPECT_EQ(f.active->open_transactions(), 0u);
-    EXPECT_EQ(f.engine->prefetched_scans.used(), 0u);
-    EXPECT_EQ(f.engine->scan_ahead.used(), 0u);
+    EXPECT_EQ(f_.active->open_transactions(), 0u);
+    EXPECT_EQ(f_.engine->prefetched_scans.used(), 0u);
+    EXPECT_EQ(f_.engine->scan_ahead.used(), 0u);
   }
 }
 

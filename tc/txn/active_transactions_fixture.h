@@ -1,6 +1,6 @@
 // ActiveTransactionsFixture: the active transactions of an empty store, for tests that run the steps of one thread between those of another, at
 // test points.
-// Thread-safety: one thread; `active` itself may be used by any thread.
+// Thread-safety: one thread; `active_` itself may be used by any thread.
 #ifndef TC_TXN_ACTIVE_TRANSACTIONS_FIXTURE_H_
 #define TC_TXN_ACTIVE_TRANSACTIONS_FIXTURE_H_
 
@@ -31,23 +31,23 @@ class ActiveTransactionsFixture : public ::testing::Test {
     ActiveTransactions::Options options;
     options.max_transactions = max_transactions;
     options.first_timestamp = Timestamp{100};
-    options.pass_readers_after = pass_readers_after;
-    options.log_tail = [this] { return Lsn{tail.load()}; };
-    active = std::make_unique<ActiveTransactions>(options, RealRuntime());
+    options.pass_readers_after = pass_readers_after_;
+    options.log_tail = [this] { return Lsn{tail_.load()}; };
+    active_ = std::make_unique<ActiveTransactions>(options, RealRuntime());
   }
 
   ActiveTransactions::Begun Begin() {
-    Result<ActiveTransactions::Begun> begun = active->Begin(Soon());
+    Result<ActiveTransactions::Begun> begun = active_->Begin(Soon());
     EXPECT_TRUE(begun.ok()) << begun.status().ToString();
     return *begun;
   }
   ActiveTransactions::Begun Snapshot(Timestamp minimum = Timestamp{0}) {
-    Result<ActiveTransactions::Begun> begun = active->BeginSnapshot(minimum, Soon());
+    Result<ActiveTransactions::Begun> begun = active_->BeginSnapshot(minimum, Soon());
     EXPECT_TRUE(begun.ok()) << begun.status().ToString();
     return *begun;
   }
   // Begins and ends a transaction, so that the counter rises.
-  void Pass() { active->End(Begin().slot); }
+  void Pass() { active_->End(Begin().slot); }
 
   // Runs `action` once, when a thread passes the point for the `pass`-th time.
   void At(const char* point, std::function<void()> action, int pass = 1) {
@@ -58,9 +58,9 @@ class ActiveTransactionsFixture : public ::testing::Test {
   }
 
   // Snapshots pass a transaction that has only read for this long. With the default they pass none. Takes effect at the next Reset.
-  Duration pass_readers_after = seconds(1000);
-  std::atomic<uint64_t> tail{1000};
-  std::unique_ptr<ActiveTransactions> active;
+  Duration pass_readers_after_ = seconds(1000);
+  std::atomic<uint64_t> tail_{1000};
+  std::unique_ptr<ActiveTransactions> active_;
 };
 
 }  // namespace deut::tc

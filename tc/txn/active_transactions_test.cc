@@ -27,46 +27,46 @@ TEST_F(ActiveTransactionsTest, D3NothingIsReadBelowATimestampThatALaterStartMayD
     return timestamp < kReserved ? Status() : DEUT_ERROR(kIoError, "the log has failed");
   };
   options.reserved_below = [] { return kReserved; };
-  active = std::make_unique<ActiveTransactions>(options, RealRuntime());
+  active_ = std::make_unique<ActiveTransactions>(options, RealRuntime());
   for (int i = 0; i < 30; ++i) {
-    Result<ActiveTransactions::Begun> begun = active->Begin(Soon());
+    Result<ActiveTransactions::Begun> begun = active_->Begin(Soon());
     EXPECT_EQ(begun.ok(), i < 10);
-    if (begun.ok()) active->End(begun->slot);
+    if (begun.ok()) active_->End(begun->slot);
   }
-  EXPECT_EQ(active->next_timestamp(), Timestamp{130});
-  EXPECT_EQ(active->AdvanceNow(), kReserved);
+  EXPECT_EQ(active_->next_timestamp(), Timestamp{130});
+  EXPECT_EQ(active_->AdvanceNow(), kReserved);
   const auto snapshot = Snapshot();
   EXPECT_EQ(snapshot.timestamp, kReserved);
-  active->End(snapshot.slot);
+  active_->End(snapshot.slot);
 }
 
 TEST_F(ActiveTransactionsTest, TimestampsRiseAndLowWaterIsTheOldest) {
-  EXPECT_EQ(active->low_water(), Timestamp{100});
+  EXPECT_EQ(active_->low_water(), Timestamp{100});
   const auto a = Begin(), b = Begin(), c = Begin();
   EXPECT_EQ(a.timestamp, Timestamp{100});
   EXPECT_LT(a.timestamp, b.timestamp);
   EXPECT_LT(b.timestamp, c.timestamp);
-  EXPECT_EQ(active->open_transactions(), 3u);
-  active->End(b.slot);
-  EXPECT_EQ(active->AdvanceNow(), a.timestamp);
-  active->End(a.slot);
-  EXPECT_EQ(active->AdvanceNow(), c.timestamp);
-  EXPECT_EQ(active->oldest(), c.timestamp);
-  active->End(c.slot);
-  EXPECT_EQ(active->AdvanceNow(), active->next_timestamp());
-  EXPECT_EQ(active->open_transactions(), 0u);
+  EXPECT_EQ(active_->open_transactions(), 3u);
+  active_->End(b.slot);
+  EXPECT_EQ(active_->AdvanceNow(), a.timestamp);
+  active_->End(a.slot);
+  EXPECT_EQ(active_->AdvanceNow(), c.timestamp);
+  EXPECT_EQ(active_->oldest(), c.timestamp);
+  active_->End(c.slot);
+  EXPECT_EQ(active_->AdvanceNow(), active_->next_timestamp());
+  EXPECT_EQ(active_->open_transactions(), 0u);
 }
 
 TEST_F(ActiveTransactionsTest, NoMoreThanTheLimit) {
   Reset(65);  // rounded up
   std::vector<ActiveTransactions::Begun> all;
   for (int i = 0; i < 128; ++i) all.push_back(Begin());
-  const Result<ActiveTransactions::Begun> refused = active->Begin(Soon());
+  const Result<ActiveTransactions::Begun> refused = active_->Begin(Soon());
   EXPECT_EQ(refused.status().code(), ErrorCode::kResourceExhausted);
   EXPECT_GT(refused.status().retry_after_ms(), 0u);
-  EXPECT_EQ(active->BeginSnapshot(Timestamp{0}, Soon()).status().code(), ErrorCode::kResourceExhausted);
-  active->End(all[77].slot);
-  EXPECT_TRUE(active->Begin(Soon()).ok());
+  EXPECT_EQ(active_->BeginSnapshot(Timestamp{0}, Soon()).status().code(), ErrorCode::kResourceExhausted);
+  active_->End(all[77].slot);
+  EXPECT_TRUE(active_->Begin(Soon()).ok());
 }
 
 TEST_F(ActiveTransactionsTest, ATimestampThatIsNotReservedIsNotUsed) {
@@ -90,14 +90,14 @@ TEST_F(ActiveTransactionsTest, L1ARoundBetweenTwoStepsOfBegin) {
     Pass();
     At(point, [this] {
       Pass();
-      active->AdvanceNow();
+      active_->AdvanceNow();
     });
     const auto begun = Begin();
-    EXPECT_LE(active->low_water(), begun.timestamp);
-    EXPECT_LE(active->proposed(), begun.timestamp);
+    EXPECT_LE(active_->low_water(), begun.timestamp);
+    EXPECT_LE(active_->proposed(), begun.timestamp);
     testing::SetPointHandler(nullptr);
-    EXPECT_LE(active->AdvanceNow(), begun.timestamp);
-    active->End(begun.slot);
+    EXPECT_LE(active_->AdvanceNow(), begun.timestamp);
+    active_->End(begun.slot);
   }
 }
 
@@ -112,10 +112,10 @@ TEST_F(ActiveTransactionsTest, L1ABeginBetweenTwoStepsOfARound) {
       begun = Begin();
       Pass();
     });
-    active->AdvanceNow();
-    EXPECT_LE(active->low_water(), begun.timestamp);
-    EXPECT_LE(active->proposed(), begun.timestamp) << "a snapshot would read above an open writer";
-    active->End(begun.slot);
+    active_->AdvanceNow();
+    EXPECT_LE(active_->low_water(), begun.timestamp);
+    EXPECT_LE(active_->proposed(), begun.timestamp) << "a snapshot would read above an open writer";
+    active_->End(begun.slot);
   }
 }
 
@@ -127,14 +127,14 @@ TEST_F(ActiveTransactionsTest, L2ARoundBetweenTwoStepsOfASnapshot) {
     Reset();
     At(point, [this] {
       Pass();
-      active->AdvanceNow();
+      active_->AdvanceNow();
     });
     const auto snapshot = Snapshot();
-    EXPECT_LE(active->low_water(), snapshot.timestamp);
+    EXPECT_LE(active_->low_water(), snapshot.timestamp);
     testing::SetPointHandler(nullptr);
     Pass();
-    EXPECT_LE(active->AdvanceNow(), snapshot.timestamp);
-    active->End(snapshot.slot);
+    EXPECT_LE(active_->AdvanceNow(), snapshot.timestamp);
+    active_->End(snapshot.slot);
   }
 }
 
@@ -146,11 +146,11 @@ TEST_F(ActiveTransactionsTest, L2ASnapshotBetweenTwoStepsOfARound) {
     Pass();
     ActiveTransactions::Begun snapshot;
     At(point, [&] { snapshot = Snapshot(); });
-    active->AdvanceNow();
-    EXPECT_LE(active->low_water(), snapshot.timestamp);
+    active_->AdvanceNow();
+    EXPECT_LE(active_->low_water(), snapshot.timestamp);
     testing::SetPointHandler(nullptr);
-    EXPECT_LE(active->AdvanceNow(), snapshot.timestamp);
-    active->End(snapshot.slot);
+    EXPECT_LE(active_->AdvanceNow(), snapshot.timestamp);
+    active_->End(snapshot.slot);
   }
 }
 
@@ -158,40 +158,40 @@ TEST_F(ActiveTransactionsTest, L2ASnapshotBetweenTwoStepsOfARound) {
 TEST_F(ActiveTransactionsTest, L2SnapshotsAndWriters) {
   const auto old = Begin();
   Pass();
-  active->AdvanceNow();
+  active_->AdvanceNow();
   const auto snapshot = Snapshot();
   EXPECT_LE(snapshot.timestamp, old.timestamp);
-  active->End(old.slot);
-  EXPECT_LE(active->AdvanceNow(), snapshot.timestamp);
+  active_->End(old.slot);
+  EXPECT_LE(active_->AdvanceNow(), snapshot.timestamp);
   const auto second = Snapshot();
   EXPECT_GE(second.timestamp, snapshot.timestamp);
-  active->End(snapshot.slot);
-  EXPECT_LE(active->AdvanceNow(), second.timestamp);
-  active->End(second.slot);
-  const Timestamp all = active->AdvanceNow();
-  EXPECT_EQ(all, active->next_timestamp());
+  active_->End(snapshot.slot);
+  EXPECT_LE(active_->AdvanceNow(), second.timestamp);
+  active_->End(second.slot);
+  const Timestamp all = active_->AdvanceNow();
+  EXPECT_EQ(all, active_->next_timestamp());
   const auto late = Begin();
-  EXPECT_EQ(active->AdvanceNow(), all);
-  active->End(late.slot);
+  EXPECT_EQ(active_->AdvanceNow(), all);
+  active_->End(late.slot);
 }
 
 // S2: the bound is published before the record is reserved, and OldestFirstRecord reads the tail first.
 TEST_F(ActiveTransactionsTest, S2TheFloorNeverPassesAnOpenTransactionsFirstRecord) {
-  EXPECT_EQ(active->OldestFirstRecord(), Lsn{1000});
+  EXPECT_EQ(active_->OldestFirstRecord(), Lsn{1000});
   const auto a = Begin(), b = Begin();
-  EXPECT_EQ(active->OldestFirstRecord(), Lsn{1000}) << "no record yet";
-  active->PublishFirstRecord(a.slot);
-  tail = 2000;
-  active->PublishFirstRecord(b.slot);
-  tail = 3000;
-  EXPECT_EQ(active->OldestFirstRecord(), Lsn{1000});
-  active->End(a.slot);
-  EXPECT_EQ(active->OldestFirstRecord(), Lsn{2000});
-  active->End(b.slot);
-  EXPECT_EQ(active->OldestFirstRecord(), Lsn{3000});
+  EXPECT_EQ(active_->OldestFirstRecord(), Lsn{1000}) << "no record yet";
+  active_->PublishFirstRecord(a.slot);
+  tail_ = 2000;
+  active_->PublishFirstRecord(b.slot);
+  tail_ = 3000;
+  EXPECT_EQ(active_->OldestFirstRecord(), Lsn{1000});
+  active_->End(a.slot);
+  EXPECT_EQ(active_->OldestFirstRecord(), Lsn{2000});
+  active_->End(b.slot);
+  EXPECT_EQ(active_->OldestFirstRecord(), Lsn{3000});
   const auto c = Begin();
-  EXPECT_EQ(active->OldestFirstRecord(), Lsn{3000}) << "the slot of an ended transaction is clean";
-  active->End(c.slot);
+  EXPECT_EQ(active_->OldestFirstRecord(), Lsn{3000}) << "the slot of an ended transaction is clean";
+  active_->End(c.slot);
 }
 
 TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreRetried) {
@@ -200,8 +200,8 @@ TEST_F(ActiveTransactionsTest, LostCompareAndSwapsAreRetried) {
   const auto begun = Begin();
   testing::SetCasHandler(nullptr);
   EXPECT_EQ(lost, 2);
-  EXPECT_EQ(active->open_transactions(), 1u);
-  active->End(begun.slot);
+  EXPECT_EQ(active_->open_transactions(), 1u);
+  active_->End(begun.slot);
 }
 
 // S6, early: the timestamps at which a transaction reads now or may read from now on.
@@ -215,30 +215,30 @@ class ReadersTest : public ActiveTransactionsFixture {
 TEST_F(ReadersTest, OpenTransactionsSnapshotsAndAllThatMayCome) {
   const auto t100 = Begin();
   Pass();
-  active->AdvanceNow();
+  active_->AdvanceNow();
   const auto t102 = Begin();
-  active->End(t100.slot);
-  active->AdvanceNow();
+  active_->End(t100.slot);
+  active_->AdvanceNow();
   const auto snapshot = Snapshot();
   EXPECT_EQ(snapshot.timestamp, Timestamp{102});
   const auto t103 = Begin();
-  active->End(t102.slot);
+  active_->End(t102.slot);
   for (int i = 0; i < 4; ++i) Pass();
-  const Readers readers = *active->RoundForReaders();
+  const Readers readers = *active_->RoundForReaders();
   for (const uint64_t no : {100, 101, 104, 105, 107}) EXPECT_FALSE(Reads(readers, no)) << no;
   for (const uint64_t yes : {102, 103, 108, 109, 1000}) EXPECT_TRUE(Reads(readers, yes)) << yes;
   EXPECT_TRUE(readers.AnyIn(Timestamp{100}, Timestamp{102}));
   EXPECT_FALSE(readers.AnyIn(Timestamp{103}, Timestamp{107}));
-  active->End(t103.slot);
-  active->End(snapshot.slot);
+  active_->End(t103.slot);
+  active_->End(snapshot.slot);
 }
 
 TEST_F(ReadersTest, OneRoundAtATime) {
   bool other = true;
-  At("active.round.scanned", [&] { other = active->RoundForReaders().has_value(); });
-  active->AdvanceNow();
+  At("active.round.scanned", [&] { other = active_->RoundForReaders().has_value(); });
+  active_->AdvanceNow();
   EXPECT_FALSE(other);
-  EXPECT_TRUE(active->RoundForReaders().has_value());
+  EXPECT_TRUE(active_->RoundForReaders().has_value());
 }
 
 // A slot shows a lower bound until its timestamp is stored: every timestamp from that bound on may be read.
@@ -254,7 +254,7 @@ TEST_F(ReadersTest, TransactionThatDrawsMayReadAllAboveItsBound) {
       Pass();
     } else if (name == "active.begin.after_draw") {
       Pass();
-      readers = active->RoundForReaders();
+      readers = active_->RoundForReaders();
     }
     nested = false;
   });
@@ -263,15 +263,15 @@ TEST_F(ReadersTest, TransactionThatDrawsMayReadAllAboveItsBound) {
   EXPECT_EQ(drawn.timestamp, Timestamp{103});
   EXPECT_TRUE(Reads(*readers, 103));
   EXPECT_TRUE(Reads(*readers, 100));
-  active->End(drawn.slot);
-  active->End(t100.slot);
+  active_->End(drawn.slot);
+  active_->End(t100.slot);
 }
 
 // A lower bound that was loaded before RoundForReaders and is published after it is no timestamp at which any transaction reads: no snapshot begins
 // there.
 TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKept) {
   const auto t100 = Begin();
-  active->AdvanceNow();
+  active_->AdvanceNow();
   std::optional<Readers> readers;
   std::optional<ActiveTransactions::Begun> snapshot;
   bool nested = false;
@@ -280,10 +280,10 @@ TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKept) {
     nested = true;
     if (name == "active.begin.before_publish") {
       for (int i = 0; i < 4; ++i) Pass();
-      readers = active->RoundForReaders();
+      readers = active_->RoundForReaders();
     } else if (name == "active.begin.after_publish") {
-      active->End(t100.slot);
-      active->AdvanceNow();
+      active_->End(t100.slot);
+      active_->AdvanceNow();
       snapshot = Snapshot();
     }
     nested = false;
@@ -294,17 +294,17 @@ TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKept) {
   EXPECT_FALSE(Reads(*readers, 101));
   EXPECT_TRUE(Reads(*readers, snapshot->timestamp.value)) << snapshot->timestamp.value;
   EXPECT_LE(snapshot->timestamp, late.timestamp);
-  EXPECT_LE(active->low_water(), late.timestamp);
-  active->End(snapshot->slot);
-  active->End(late.slot);
-  active->AdvanceNow();
-  EXPECT_EQ(active->low_water(), Timestamp{106});
+  EXPECT_LE(active_->low_water(), late.timestamp);
+  active_->End(snapshot->slot);
+  active_->End(late.slot);
+  active_->AdvanceNow();
+  EXPECT_EQ(active_->low_water(), Timestamp{106});
 }
 
 // The same if a later RoundForReaders has seen another such lower bound: it must not add timestamps below to those at which versions were kept.
 TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKeptAlsoAfterLaterAnswers) {
   const auto t100 = Begin();
-  active->AdvanceNow();
+  active_->AdvanceNow();
   const std::thread::id here = std::this_thread::get_id();
   Event loaded, publish, published, end;
   std::optional<Readers> first;
@@ -327,15 +327,15 @@ TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKeptAlsoAfterLaterAnswers) {
     if (name == "active.begin.before_publish") {  // this thread has loaded 103, the other one 101
       Pass();
       Pass();
-      first = active->RoundForReaders();
+      first = active_->RoundForReaders();
       publish.Signal(RealRuntime());
       EXPECT_TRUE(published.Wait(RealRuntime(), Soon()));
-      EXPECT_TRUE(active->RoundForReaders().has_value());
+      EXPECT_TRUE(active_->RoundForReaders().has_value());
       end.Signal(RealRuntime());
       other.join();
-      active->End(t100.slot);
+      active_->End(t100.slot);
     } else if (name == "active.begin.after_publish") {
-      active->AdvanceNow();
+      active_->AdvanceNow();
       snapshot = Snapshot();
     }
     nested = false;
@@ -353,9 +353,9 @@ TEST_F(ReadersTest, SnapshotsBeginWhereVersionsWereKeptAlsoAfterLaterAnswers) {
   EXPECT_FALSE(Reads(*first, 103));
   EXPECT_TRUE(Reads(*first, snapshot->timestamp.value)) << snapshot->timestamp.value;
   EXPECT_LE(snapshot->timestamp, early->timestamp);
-  active->End(snapshot->slot);
-  active->End(early->slot);
-  active->End(late.slot);
+  active_->End(snapshot->slot);
+  active_->End(early->slot);
+  active_->End(late.slot);
 }
 
 }  // namespace
