@@ -32,8 +32,8 @@ inline bool DecayJemalloc() {
 inline std::string_view JemallocHugePages() {
   const char* mode = nullptr;
   size_t bytes = sizeof(mode);
-  if (!HeapOfJemalloc() || mallctl("opt.thp", &mode, &bytes, nullptr, 0) != 0 || mode == nullptr) return {};
-  return mode;
+  if (!HeapOfJemalloc() || mallctl("opt.thp", static_cast<void*>(&mode), &bytes, nullptr, 0) != 0) return {};
+  return mode == nullptr ? std::string_view() : std::string_view(mode);
 }
 
 }  // namespace deut

@@ -103,10 +103,10 @@ constexpr size_t MaxCachedBytes() {
 // The link of a free block, in its first word. Copied as bytes, because the owner's objects lay there, or will.
 void* NextOf(const void* block) {
   void* next = nullptr;
-  std::memcpy(&next, block, sizeof(next));
+  std::memcpy(static_cast<void*>(&next), block, sizeof(next));
   return next;
 }
-void SetNext(void* block, void* next) { std::memcpy(block, &next, sizeof(next)); }
+void SetNext(void* block, void* next) { std::memcpy(block, static_cast<const void*>(&next), sizeof(next)); }
 
 // Only written under the mutex of the span's class.
 void AddUsed(SlabTables::Span* span, int blocks) {

@@ -200,7 +200,7 @@ Status SegmentCleaner::CleanOne(const SegmentUsage& victim, Pass* pass) {
     DEUT_ASSIGN_OR_RETURN(rewriter_, PageRewriter::Create(pages_, domain_, store_));
   }
   Status damage;
-  const Status copied = CopyLive(victim, pass, &damage);
+  Status copied = CopyLive(victim, pass, &damage);
   NoteStatistics();
   domain_.Collect();
   DEUT_RETURN_IF_ERROR(store_.fatal());

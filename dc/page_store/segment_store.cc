@@ -104,22 +104,24 @@ SegmentStore::~SegmentStore() = default;
 
 Status SegmentStore::CheckLeftOverFiles() { return core_->files.CheckLeftOverFiles(); }
 
-Result<std::unique_ptr<SegmentStore>> SegmentStore::Create(Storage& storage, Runtime& runtime, std::string directory,
-                                                           DcId dc, const SegmentStoreOptions& options) {
+Result<std::unique_ptr<SegmentStore>> SegmentStore::Create(Storage& storage, Runtime& runtime,
+                                                           const std::string& directory, DcId dc,
+                                                           const SegmentStoreOptions& options) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
-  auto core = std::make_unique<Core>(storage, runtime, std::move(directory), dc, options);
+  auto core = std::make_unique<Core>(storage, runtime, directory, dc, options);
   DEUT_RETURN_IF_ERROR(core->files.CreateDirectory());
   DEUT_RETURN_IF_ERROR(core->files.LoadNamedSegments(CheckpointNumber(), {}, 1, {}));
   return std::unique_ptr<SegmentStore>(new SegmentStore(std::move(core)));
 }
 
-Result<std::unique_ptr<SegmentStore>> SegmentStore::Open(Storage& storage, Runtime& runtime, std::string directory,
-                                                         DcId dc, const SegmentStoreOptions& options,
+Result<std::unique_ptr<SegmentStore>> SegmentStore::Open(Storage& storage, Runtime& runtime,
+                                                         const std::string& directory, DcId dc,
+                                                         const SegmentStoreOptions& options,
                                                          CheckpointNumber checkpoint,
                                                          std::span<const SegmentExtent> segments, uint64_t next_segment,
                                                          const SegmentCheckOptions& check) {
   DEUT_RETURN_IF_ERROR(CheckOptions(options));
-  auto core = std::make_unique<Core>(storage, runtime, std::move(directory), dc, options);
+  auto core = std::make_unique<Core>(storage, runtime, directory, dc, options);
   DEUT_RETURN_IF_ERROR(core->files.LoadNamedSegments(checkpoint, segments, next_segment, check));
   return std::unique_ptr<SegmentStore>(new SegmentStore(std::move(core)));
 }

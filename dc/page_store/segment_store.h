@@ -109,13 +109,14 @@ class SegmentStore {
  public:
   // Makes a store without a checkpoint. `directory` is created if absent. Segments that exist already (of an
   // incarnation that completed no checkpoint) are not touched until RemoveDeadSegments.
-  static Result<std::unique_ptr<SegmentStore>> Create(Storage& storage, Runtime& runtime, std::string directory,
+  static Result<std::unique_ptr<SegmentStore>> Create(Storage& storage, Runtime& runtime, const std::string& directory,
                                                       DcId dc, const SegmentStoreOptions& options);
   // Opens the store as checkpoint `checkpoint` names it: every segment exists, with its header, and is at least as
   // long as named. CORRUPTION if not; nothing is changed. `next_segment`: as the checkpoint has it. The caller then
   // calls MarkLive for every address that the checkpoint names.
-  static Result<std::unique_ptr<SegmentStore>> Open(Storage& storage, Runtime& runtime, std::string directory, DcId dc,
-                                                    const SegmentStoreOptions& options, CheckpointNumber checkpoint,
+  static Result<std::unique_ptr<SegmentStore>> Open(Storage& storage, Runtime& runtime, const std::string& directory,
+                                                    DcId dc, const SegmentStoreOptions& options,
+                                                    CheckpointNumber checkpoint,
                                                     std::span<const SegmentExtent> segments, uint64_t next_segment,
                                                     const SegmentCheckOptions& check = {});
   // Checks whether the segments that no checkpoint names may be removed one day. VERSION_MISMATCH: one is of another

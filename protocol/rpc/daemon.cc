@@ -98,7 +98,7 @@ Status Start(const std::string& name, DaemonOptions& options, const std::functio
   DEUT_RETURN_IF_ERROR(CheckTransport("--listen", listen, tls != nullptr, options.insecure));
   DaemonContext context(name, options, listen, runtime, std::move(storage), std::move(tls), descriptors);
   Status status = body(context);
-  const Status ended = context.ended();
+  Status ended = context.ended();
   if (ended.ok()) return status;
   *exit = ended == ErrorCode::kFenced ? DaemonExit::kFenced : DaemonExit::kRefused;
   return ended;

@@ -126,8 +126,9 @@ std::string SniName(const TlsIdentity& tls) {
 
 }  // namespace
 
-Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(std::string what, std::string flag, const Address& address,
-                                                       std::shared_ptr<TlsKeys> tls, bool insecure) {
+Result<std::shared_ptr<const RpcPeer>> RpcPeer::Create(const std::string& what, const std::string& flag,
+                                                       const Address& address, std::shared_ptr<TlsKeys> tls,
+                                                       bool insecure) {
   DEUT_RETURN_IF_ERROR(CheckTransport(flag, address, tls != nullptr, insecure));
   if (!address.is_unix() && address.port() == 0) {
     return DEUT_ERROR(kInvalidArgument, flag, ": ", address.ToString(), " has port 0, which nobody can connect to");

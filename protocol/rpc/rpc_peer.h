@@ -35,8 +35,9 @@ class RpcPeer {
  public:
   // `what` and `flag` are for messages: "the data component", "--dc". INVALID_ARGUMENT by the rule of endpoint.h. Does
   // not connect yet.
-  static Result<std::shared_ptr<const RpcPeer>> Create(std::string what, std::string flag, const Address& address,
-                                                       std::shared_ptr<TlsKeys> tls, bool insecure);
+  static Result<std::shared_ptr<const RpcPeer>> Create(const std::string& what, const std::string& flag,
+                                                       const Address& address, std::shared_ptr<TlsKeys> tls,
+                                                       bool insecure);
 
   std::shared_ptr<grpc::Channel> NewChannel(RpcTraffic traffic) const;
 

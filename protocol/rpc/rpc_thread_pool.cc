@@ -25,9 +25,9 @@ bool RpcThreadPool::AddResting() {
   } catch (const std::system_error&) {
     // The standard library reports only by this exception that the system gives no thread. Elsewhere that ends the
     // process. Here it must not, because peers decide how many threads there are.
+    threads_.pop_back();
   }
   // The executor goes on as if the limit `max_threads` were reached. Its monitor tries again while something waits.
-  threads_.pop_back();
   ++shortages_;
   no_thread_before_ = runtime_.Now() + kPauseAfterShortage;
   if (const std::optional<uint64_t> unlogged = shortage_pace_.Event(runtime_.Now())) {

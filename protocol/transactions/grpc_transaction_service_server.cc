@@ -136,8 +136,8 @@ class GrpcTransactionServiceServer::Service final : public wire::TransactionServ
 
   // Runs the call if the request is valid. Any error becomes the answer's status.
   template <typename Message, typename Call>
-  static void Answer(Status valid, Message* answer, Call call) {
-    const Status status = valid.ok() ? call() : std::move(valid);
+  static void Answer(const Status& valid, Message* answer, Call call) {
+    const Status status = valid.ok() ? call() : valid;
     if (!status.ok()) ToWire(status, answer->mutable_status());
   }
 

@@ -38,7 +38,7 @@ Status Transaction::Execute(absl::Span<const Operation> operations, std::vector<
 }
 
 Status Transaction::ExecuteOne(const Operation& operation, const CallOptions& call) {
-  const Status status = state_->Execute(absl::MakeConstSpan(&operation, 1), &state_->results, call);
+  Status status = state_->Execute(absl::MakeConstSpan(&operation, 1), &state_->results, call);
   if (!status.ok()) {
     // What an earlier call returned must not look like this call's result.
     state_->results.clear();

@@ -240,7 +240,8 @@ std::vector<RangePartition::Place> RangePartition::Splits(ReclamationDomain& dom
   for (Place& place : places) {
     if (now.at(place.first).posting_count() * (place.cuts.size() + 1) <= kMaxCopiesPerChange) continue;
     std::string middle = std::move(place.cuts[place.cuts.size() / 2]);
-    place.cuts.assign(1, std::move(middle));
+    place.cuts.clear();
+    place.cuts.push_back(std::move(middle));
   }
   return places;
 }

@@ -57,7 +57,7 @@ Status RemoveStale(Storage& storage, const std::string& directory, const std::ve
 Status CreateFirstSegment(SegmentSet& segments, Storage& storage, const std::string& directory, bool new_log,
                           const Cut& cut) {
   DEUT_CHECK(segments.spare_count() == 0);
-  const Status created = segments.CreateSpare();
+  Status created = segments.CreateSpare();
   if (created != ErrorCode::kResourceExhausted || new_log) return created;
   if (DEUT_STEP("X7.start_in_reserve")) {
     // The space behind the chain in its last segment is never used again. On a full disk, that space was the reserve.

@@ -69,7 +69,7 @@ bool SequencesRise(absl::Span<const Update> updates) {
 
 struct RedoLog::Parts {
   Parts(RedoLogOptions o, Runtime& r, std::unique_ptr<FileLock> lock, std::unique_ptr<IoQueue> q, Storage& storage,
-        RecoveredChain chain, LogState state)
+        RecoveredChain chain, const LogState& state)
       : options(std::move(o)),
         runtime(r),
         tc(state.tc),

@@ -93,7 +93,7 @@ Status SegmentSet::Create(uint64_t number, uint64_t bytes) {
     return allocated;
   }
   if (DEUT_STEP("D2.sync_directory")) {
-    const Status synced = storage_.SyncDirectory(options_.directory);
+    Status synced = storage_.SyncDirectory(options_.directory);
     if (!synced.ok()) {
       file.reset();
       // The next attempt creates the file anew.
