@@ -54,16 +54,16 @@ TEST(BlockPoolTest, DepotsAreCounted) {
   ASSERT_TRUE(BlockPool::enabled());
   const size_t before = BlockPool::DepotBytes();
   // No other test here uses this size. The thread leaves all blocks to the depot when it ends.
-  InAThread([] { Free(Allocate(10 * Magazine::kBlocks, 600), 600); });
+  InAThread([] { Free(Allocate(size_t{10} * Magazine::kBlocks, 600), 600); });
   EXPECT_EQ(BlockPool::DepotBytes() - before, 10 * Magazine::kBlocks * 608);
 }
 
 TEST(BlockPoolTest, FreedBlocksAreReused) {
   ASSERT_TRUE(BlockPool::enabled());
   InAThread([] {
-    const Blocks first = Allocate(2 * Magazine::kBlocks, 96);
+    const Blocks first = Allocate(size_t{2} * Magazine::kBlocks, 96);
     Free(first, 96);
-    Blocks again = Allocate(2 * Magazine::kBlocks, 96);
+    Blocks again = Allocate(size_t{2} * Magazine::kBlocks, 96);
     EXPECT_EQ(std::set<void*>(again.begin(), again.end()), std::set<void*>(first.begin(), first.end()));
     Free(again, 96);
   });

@@ -214,8 +214,8 @@ TEST_F(SlabHeapTest, ACacheKeepsFewBlocks) {
 TEST_F(SlabHeapTest, FiguresAreExact) {
   std::vector<Block> blocks;
   uint64_t used = 0;
-  for (int i = 0; i < 500; ++i) {
-    const auto bytes = static_cast<size_t>(100 * (1 + i));
+  for (size_t i = 0; i < 500; ++i) {
+    const size_t bytes = 100 * (1 + i);
     blocks.push_back(Make(bytes, &cache_));
     used += SlabHeap::BlockBytes(bytes);
   }
@@ -293,7 +293,7 @@ class SlabDrainTest : public SlabHeapTest {
 };
 
 TEST_F(SlabDrainTest, ThinSlabsAreEmptiedAndReturned) {
-  std::vector<Block> blocks = Thin(23'000, 88 * 40, /*each=*/10);
+  std::vector<Block> blocks = Thin(23'000, size_t{88} * 40, /*each=*/10);
   const uint64_t before = slabs();
   ASSERT_GT(before, 35u);
   {
@@ -306,7 +306,7 @@ TEST_F(SlabDrainTest, ThinSlabsAreEmptiedAndReturned) {
 }
 
 TEST_F(SlabDrainTest, TheThinnestSlabsAreChosen) {
-  std::vector<Block> thin = Thin(23'000, 88 * 10, /*each=*/20);
+  std::vector<Block> thin = Thin(23'000, size_t{88} * 10, /*each=*/20);
   std::vector<Block> full;
   for (int i = 0; i < 88 * 20; ++i) full.push_back(Make(60'000));
   const SlabDrain drain(*heap_, 5 * SlabHeap::kSlabBytes);
@@ -318,7 +318,7 @@ TEST_F(SlabDrainTest, TheThinnestSlabsAreChosen) {
 
 // All sizes and spans of the class lie in draining slabs, so a new slab is taken.
 TEST_F(SlabDrainTest, NoBlockIsTakenFromADrainingSlabWhileThereIsOtherMemory) {
-  std::vector<Block> blocks = Thin(23'000, 88 * 4, /*each=*/3);
+  std::vector<Block> blocks = Thin(23'000, size_t{88} * 4, /*each=*/3);
   std::vector<Block> small = Thin(500, 20'000, /*each=*/2);
   const SlabDrain drain(*heap_, slabs() * SlabHeap::kSlabBytes);
   for (int i = 0; i < 1000; ++i) {
@@ -332,7 +332,7 @@ TEST_F(SlabDrainTest, NoBlockIsTakenFromADrainingSlabWhileThereIsOtherMemory) {
 }
 
 TEST_F(SlabDrainTest, AfterADrainItsSlabsAreFilledAgain) {
-  std::vector<Block> blocks = Thin(23'000, 88 * 10, /*each=*/2);
+  std::vector<Block> blocks = Thin(23'000, size_t{88} * 10, /*each=*/2);
   const uint64_t before = slabs();
   {
     const SlabDrain drain(*heap_, before * SlabHeap::kSlabBytes);
@@ -346,7 +346,7 @@ TEST_F(SlabDrainTest, AfterADrainItsSlabsAreFilledAgain) {
 }
 
 TEST_F(SlabDrainTest, ASlabIsMarkedByOneDrain) {
-  std::vector<Block> blocks = Thin(23'000, 88 * 4, /*each=*/3);
+  std::vector<Block> blocks = Thin(23'000, size_t{88} * 4, /*each=*/3);
   const auto draining = [&] {
     return std::ranges::count_if(blocks, [&](const Block& block) { return heap_->IsDraining(block.memory); });
   };

@@ -65,7 +65,7 @@ TEST(FlightBoardTest, ThreadsLoseNoCount) {
   }
   for (int i = 0; i < 1000; ++i) EXPECT_LE(CountInFlight("test.flight"), uint64_t{kPasses} * kThreads);
   threads.clear();
-  EXPECT_EQ(CountHere("test.flight").begun, before + kThreads * kPasses);
+  EXPECT_EQ(CountHere("test.flight").begun, before + uint64_t{kThreads} * kPasses);
   EXPECT_EQ(CountInFlight("test.flight"), 0u);
 }
 

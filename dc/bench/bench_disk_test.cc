@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/io/storage.h"
 #include "common/runtime/runtime.h"
 #include "common/testing/temp_dir.h"
@@ -37,7 +38,7 @@ TEST_F(BenchDiskTest, BeyondMemory) {
   for (const std::string threads : {"1 thread", "2 threads"}) {
     for (const std::string what :
          {"lookup", "lookup, 9 of 10 in a tenth", "scan of 1-100 records", "scan of 10,000 records", "update"}) {
-      EXPECT_EQ(UnitsOf(report_, "disk: " + what + ", " + threads, 1),
+      EXPECT_EQ(UnitsOf(report_, Concat("disk: ", what, ", ", threads), 1),
                 (Units{"operations/s", "pages loaded/operation",
                        what == "update" ? "bytes written/byte" : "bytes read/byte"}));
       rows += 3;
@@ -58,7 +59,7 @@ TEST_F(BenchDiskTest, RecoveryOfThreeSizesWithEachLengthOfRedo) {
     const std::string name = "recovery of " + gib + " GiB";
     EXPECT_EQ(UnitsOf(report_, name, 2), Units{"s"}) << "one opening for each length of redo";
     for (const std::string mib : {"1", "2"}) {
-      EXPECT_EQ(UnitsOf(report_, name + ": redo of " + mib + " MiB", 1), (Units{"s", "updates/s"}));
+      EXPECT_EQ(UnitsOf(report_, Concat(name, ": redo of ", mib, " MiB"), 1), (Units{"s", "updates/s"}));
     }
   }
   EXPECT_EQ(report_.rows().size(), 3u * 5) << report_.Text();

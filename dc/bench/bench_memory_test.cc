@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "dc/bench/bench_parts.h"
 #include "dc/bench/bench_rows.h"
 #include "gtest/gtest.h"
@@ -18,7 +19,7 @@ TEST(BenchMemoryTest, AllRowsAtOneThreadAndAtTwo) {
   for (const std::string threads : {"1 thread", "2 threads"}) {
     for (const std::string what :
          {"insert", "lookup", "lookup, eight in a call", "scan of 1-100 records", "update", "lookup after updates"}) {
-      EXPECT_EQ(UnitsOf(report, "memory: " + what + ", " + threads, kRounds),
+      EXPECT_EQ(UnitsOf(report, Concat("memory: ", what, ", ", threads), kRounds),
                 (Units{"operations/s", "ns processor/operation"}));
       rows += 2;
     }

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "dc/bench/bench_parts.h"
 #include "dc/bench/bench_rows.h"
 #include "gtest/gtest.h"
@@ -16,7 +17,7 @@ TEST(BenchPartitionTest, ImbalanceOfEachDistributionAndNumber) {
     for (const std::string keys : {"inserted at random", "inserted in order", "half of them thinned to a tenth",
                                    "half of them in a hundredth"}) {
       // The largest piece is never smaller than the mean.
-      EXPECT_GE(SampleOf(report, "partition into " + pieces + ": " + keys, "largest / mean"), 1);
+      EXPECT_GE(SampleOf(report, Concat("partition into ", pieces, ": ", keys), "largest / mean"), 1);
       ++rows;
     }
   }

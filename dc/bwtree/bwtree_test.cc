@@ -118,6 +118,8 @@ TEST_P(BwTreeReferenceTest, RandomOperations) {
         // Consolidation may now drop the tombstones of everything that was applied.
         if (random.OneIn(30)) t.consolidation.store(static_cast<uint64_t>(i) + 1);
         break;
+      default:
+        FAIL() << "no such operation";
     }
   }
   EXPECT_EQ(t.Scan(true), Expected(reference, "", "", true));

@@ -7,7 +7,8 @@
 namespace deut::dc {
 namespace {
 
-constexpr uint64_t kWhole = 30 * 1024;
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kWhole = 30 * kKiB;
 
 // An image with a base part of kWhole bytes and delta parts of `bytes` bytes each.
 ImageParts ImageOf(size_t deltas, uint64_t bytes) {
@@ -38,9 +39,9 @@ TEST(DeltaChoiceTest, DeltaPartsStayBelowAnEighthOfTheBasePartWhereSpaceIsShort)
 }
 
 TEST(DeltaChoiceTest, DeltaPartsStayBelowHalfOfTheBasePart) {
-  EXPECT_TRUE(DeltaChoice(ImageOf(2, 5 * 1024), kWhole).AppendPays(4 * 1024));
-  EXPECT_FALSE(DeltaChoice(ImageOf(2, 5 * 1024), kWhole).AppendPays(8 * 1024));
-  EXPECT_FALSE(DeltaChoice(ImageOf(3, 5 * 1024), kWhole).MergePays(8 * 1024, 20 * 1024));
+  EXPECT_TRUE(DeltaChoice(ImageOf(2, 5 * kKiB), kWhole).AppendPays(4 * kKiB));
+  EXPECT_FALSE(DeltaChoice(ImageOf(2, 5 * kKiB), kWhole).AppendPays(8 * kKiB));
+  EXPECT_FALSE(DeltaChoice(ImageOf(3, 5 * kKiB), kWhole).MergePays(8 * kKiB, 20 * kKiB));
 }
 
 TEST(DeltaChoiceTest, PartsAreMergedWhenThereAreMany) {
@@ -54,9 +55,9 @@ TEST(DeltaChoiceTest, PartsAreMergedWhenThatCostsNothing) {
 
 TEST(DeltaChoiceTest, MergesEndWhenTheyHaveCostAsMuchAsTheWholePage) {
   // All merges since the last base part: all * all / (2 * kMaxDeltaParts * changed) bytes.
-  EXPECT_TRUE(DeltaChoice(ImageOf(3, 6 * 1024), kWhole).MergePays(/*changed=*/256, /*all=*/6 * 1024));
-  EXPECT_FALSE(DeltaChoice(ImageOf(3, 8 * 1024), kWhole).MergePays(/*changed=*/256, /*all=*/8 * 1024));
-  EXPECT_TRUE(DeltaChoice(ImageOf(3, 8 * 1024), kWhole).MergePays(/*changed=*/1024, /*all=*/8 * 1024));
+  EXPECT_TRUE(DeltaChoice(ImageOf(3, 6 * kKiB), kWhole).MergePays(/*changed=*/256, /*all=*/6 * kKiB));
+  EXPECT_FALSE(DeltaChoice(ImageOf(3, 8 * kKiB), kWhole).MergePays(/*changed=*/256, /*all=*/8 * kKiB));
+  EXPECT_TRUE(DeltaChoice(ImageOf(3, 8 * kKiB), kWhole).MergePays(/*changed=*/1024, /*all=*/8 * kKiB));
 }
 
 TEST(DeltaChoiceTest, APageThatHasShrunkIsWrittenAsAWhole) {

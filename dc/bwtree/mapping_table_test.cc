@@ -168,7 +168,7 @@ TEST(MappingTableTest, RefusesATableThatDoesNotFit) {
 // Threads allocate and free ids; no id is ever held by two threads at once.
 TEST(MappingTableTest, AnIdHasOneOwnerUnderContention) {
   constexpr uint32_t kCapacity = 64;
-  constexpr uint64_t kTaken = 100 * kCapacity;
+  constexpr uint64_t kTaken = uint64_t{100} * kCapacity;
   auto table = std::move(*MappingTable::Create(kCapacity));
   ReclamationDomain domain;
   std::vector<std::atomic<int>> owners(kCapacity + 1);

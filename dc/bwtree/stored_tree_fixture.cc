@@ -171,8 +171,8 @@ void StoredTree::Flush(PageId id) {
 }
 
 void StoredTree::Flush(bool leaves_only) {
-  for (uint8_t level = 0; level <= (leaves_only ? 0 : tree_->root_level()); ++level) {
-    Walk(level, [this](const VisitedPage& page) { flusher_->Add(*tree_, page.id); });
+  for (int level = 0; level <= (leaves_only ? 0 : tree_->root_level()); ++level) {
+    Walk(static_cast<uint8_t>(level), [this](const VisitedPage& page) { flusher_->Add(*tree_, page.id); });
     ASSERT_TRUE(flusher_->Write().ok());
   }
 }

@@ -104,7 +104,7 @@ TEST_F(UpdateTest, ALoserKeepsItsRoomInTheSameChain) {
 TEST_F(UpdateTest, ALoserAgainstAConsolidationLeavesItsRoom) {
   Put("a");
   BeforeNextCas([this] {
-    for (char key = 'c'; key < 'c' + kChain - 1; ++key) Put(std::string(1, key));
+    for (int key = 'c'; key < 'c' + kChain - 1; ++key) Put(std::string(1, static_cast<char>(key)));
     const ReclamationDomain::Guard guard(t_.domain);
     ASSERT_EQ(Head()->kind, NodeKind::kBase) << "consolidated";
   });

@@ -134,7 +134,7 @@ TEST_F(ManyPagesTest, ACheckpointCostsItsChangesAndAPartOfTheRest) {
     ChangeSome(kChanges);
     const uint64_t bytes = Take();
     // The changes of two intervals; a range of as many bytes, of 1/64 of all, or of 256 KiB; the index.
-    const uint64_t changes = 2 * kChanges * kImageBytes;
+    const uint64_t changes = uint64_t{2} * kChanges * kImageBytes;
     EXPECT_LE(bytes, changes + (256 << 10) + (128 << 10)) << round;
     EXPECT_GT(ancestors_, 0u);
     if (round % 10 == 9) ExpectRight();
@@ -147,13 +147,13 @@ TEST_F(ManyPagesTest, OldFilesGoSoThatTheirBytesAreBounded) {
   for (int round = 0; round < 150; ++round) {
     ChangeSome(1000);
     Take();
-    ASSERT_LE(BytesOfFiles(), 2 * 3 * complete + (1 << 20)) << round;
+    ASSERT_LE(BytesOfFiles(), 2 * (3 * complete) + (1 << 20)) << round;
     ASSERT_LE(ancestors_, 2 * 64u);
   }
   ExpectRight();
   // Without changes, each round of ranges replaces all that was before.
   for (int round = 0; round < 60; ++round) Take();
-  EXPECT_LE(BytesOfFiles(), 2 * 2 * complete + (1 << 20));
+  EXPECT_LE(BytesOfFiles(), 2 * (2 * complete) + (1 << 20));
   ExpectRight();
 }
 

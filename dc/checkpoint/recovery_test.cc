@@ -175,7 +175,7 @@ TEST_F(RecoveryTest, RecordsAreEstimatedFromSomePages) {
   ASSERT_TRUE(world_.Begin().ok());
   const ReclamationDomain::Guard guard(world_.incarnation().domain);
   EXPECT_NEAR(static_cast<double>(world_.incarnation().tables.FindTree(kTable)->statistics().records), kRecords,
-              kRecords / 4);
+              kRecords / 4.0);
 }
 
 TEST_F(RecoveryTest, AnyDamageOfTheNewestMakesTheOlderOneTheStart) {

@@ -151,7 +151,8 @@ TEST(FullDiskOfShortSegmentsTest, ASegmentWhoseCopyWouldBeNoSmallerIsNotCopied) 
   for (uint64_t i = 0; i < 60; ++i) world.Put(KeyOf(i), std::string(150, 'a'));
   world.TryFlush();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(world.Checkpoint().ok());
-  disk.SetFreeBytes(12 * (64 << 10));  // short of space: less than the reserve, a checkpoint's file and four segments
+  // Short of space: less than the reserve, a checkpoint's file and four segments.
+  disk.SetFreeBytes(12 * (uint64_t{64} << 10));
   uint64_t copied = 0;
   for (int life = 0; life < 4; ++life) {
     ASSERT_TRUE(world.TryRestart().ok());  // so that nothing is appended to the existing segments

@@ -34,7 +34,9 @@ TEST(HotPagePlanTest, WindowsFollowTheOrderOfThePlacesOnTheDisk) {
 
 TEST(HotPagePlanTest, AWindowHasABoundedNumberOfPages) {
   std::vector<HotPage> pages;
-  for (uint32_t i = 1; i <= HotPagePlan::kMaxWindowPages + 3; ++i) pages.push_back({At(1, 4096 * i), PageId(i), 1});
+  for (uint32_t i = 1; i <= HotPagePlan::kMaxWindowPages + 3; ++i) {
+    pages.push_back({At(1, uint64_t{4096} * i), PageId(i), 1});
+  }
   HotPagePlan plan(pages);
   EXPECT_EQ(plan.Take(UINT64_MAX).size(), HotPagePlan::kMaxWindowPages);
   EXPECT_EQ(plan.Take(UINT64_MAX).size(), 3u);

@@ -45,7 +45,7 @@ class HotPagesTest : public ::testing::Test {
   std::unique_ptr<HotPages> New() {
     return std::make_unique<HotPages>(
         HotPagesEnvironment{RealRuntime(), *storage_, kDirectory, t_.environment(), t_.store(), t_, t_,
-                            [this] { return room ? room() : UINT64_MAX; }},
+                            [this] { return room_ ? room_() : UINT64_MAX; }},
         /*threads=*/1);
   }
   // Returns an object whose fetch has ended.
@@ -87,7 +87,7 @@ class HotPagesTest : public ::testing::Test {
     ASSERT_TRUE((*file)->Write(0, bytes.data(), bytes.size()).ok());
   }
 
-  std::function<uint64_t()> room;  // none: there is no limit
+  std::function<uint64_t()> room_;  // none: there is no limit
   StoredTree t_;
   const std::unique_ptr<Storage> storage_;
   std::vector<PageId> leaves_;
@@ -234,7 +234,8 @@ TEST_F(HotPagesTest, APageThatCannotBeReadIsLeftToTheRequestThatNeedsIt) {
 
 TEST_F(HotPagesTest, AWindowThatDoesNotFitEndsTheFetch) {
   std::atomic<int> asked{0};
-  room = [&] { return asked.fetch_add(1) == 0 ? uint64_t{1} << 40 : 0; };  // the plan finds room, the first window none
+  // The plan finds room, the first window finds none.
+  room_ = [&] { return asked.fetch_add(1) == 0 ? uint64_t{1} << 40 : 0; };
   const auto hot = Fetched();
   EXPECT_EQ(hot->statistics().listed, leaves_.size());
   EXPECT_EQ(hot->statistics().fetched, 0u);
@@ -250,7 +251,7 @@ TEST_F(HotPagesTest, IfTheBudgetIsSmallerThanTheListUsedPagesComeFirst) {
   }
   ASSERT_TRUE(WriteHotPages(*storage_, kDirectory, list).ok());
   std::atomic<int> asked{0};
-  room = [&] { return asked.fetch_add(1) == 0 ? bytes_used : UINT64_MAX; };
+  room_ = [&] { return asked.fetch_add(1) == 0 ? bytes_used : UINT64_MAX; };
   EXPECT_EQ(Fetched()->statistics().fetched, list.used.size());
   for (const PageId leaf : list.used) EXPECT_TRUE(InMemory(leaf));
   for (const PageId leaf : list.others) EXPECT_FALSE(InMemory(leaf));
@@ -312,7 +313,7 @@ TEST_F(HotPagesTest, AShortageOfDescriptorsEndsTheFetch) {
 }
 
 TEST_F(HotPagesTest, TheEndOfTheObjectWaitsForTheReadsInFlightOnly) {
-  room = [] { return uint64_t{1} << 20; };  // windows of 16 KiB
+  room_ = [] { return uint64_t{1} << 20; };  // windows of 16 KiB
   t_.disk().HoldOperations(kDiskRead, "base-");
   auto hot = New();
   while (t_.disk().held_operations() == 0) RealRuntime().Yield();

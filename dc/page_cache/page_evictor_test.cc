@@ -267,7 +267,7 @@ TEST_F(PageEvictorTest, PagesLoadedToBeWrittenAreEvictedBeforeMoreAreLoaded) {
   started_.store(nullptr);
   EXPECT_GE(loader_->loads(), leaves / 2);
   // Memory for the leaves of two parents, not for all leaves.
-  EXPECT_LE(highest.load(), before + 64 * 1024);
+  EXPECT_LE(highest.load(), before + (uint64_t{64} << 10));
   EXPECT_GE(leaves, 200u);
   t_.ExpectRight();
 }

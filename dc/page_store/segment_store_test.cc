@@ -189,7 +189,7 @@ TEST_F(SegmentStoreTest, ARunReadsNeighbouringPartsWithOneTransfer) {
   ASSERT_TRUE(queue.ok());
   PartRun run;
   for (int round = 0; round < 2; ++round) {  // a run is used again
-    const auto first = std::next(parts_.begin(), 5 * round);
+    const auto first = std::next(parts_.begin(), ptrdiff_t{5} * round);
     ASSERT_TRUE(store().BeginReadRun(first->first, parts_.rbegin()->first, &run).ok());
     ASSERT_TRUE((*queue)->Submit(&run.request()).ok());
     std::vector<IoRequest*> completed;
@@ -547,10 +547,10 @@ TEST_F(GrowingSegmentsTest, NewSegmentsAreShorterWhereEightOfThemHaveNoRoom) {
   Restart(options);
   auto appender = NewAppender();
   AppendMany(*appender, 400);
-  for (const auto& [room, length] : std::vector<std::pair<uint64_t, uint64_t>>{{8 * 64 * kKiB, 64 * kKiB},
-                                                                               {8 * 64 * kKiB - 1, 32 * kKiB},
-                                                                               {8 * 32 * kKiB, 32 * kKiB},
-                                                                               {8 * 32 * kKiB - 1, 16 * kKiB},
+  for (const auto& [room, length] : std::vector<std::pair<uint64_t, uint64_t>>{{8 * (64 * kKiB), 64 * kKiB},
+                                                                               {8 * (64 * kKiB) - 1, 32 * kKiB},
+                                                                               {8 * (32 * kKiB), 32 * kKiB},
+                                                                               {8 * (32 * kKiB) - 1, 16 * kKiB},
                                                                                {16 * kKiB, 16 * kKiB}}) {
     fixture_.disk.SetFreeBytes(kReserve + room);
     EXPECT_EQ(CapacityOfNext(SegmentKind::kBase), length) << room;

@@ -280,7 +280,7 @@ TEST_F(DataComponentServerTest, DirectReadsOfSeveral) {
     }
     EXPECT_EQ(scan.answer.size(), 4u);
   }
-  EXPECT_EQ(Counted()["reads"], before + 2 * 28);
+  EXPECT_EQ(Counted()["reads"], before + uint64_t{2} * 28);
 }
 
 // Pages that are not in memory: the requests report that they need the disk, run once, on a thread that reads from

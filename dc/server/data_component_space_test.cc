@@ -93,7 +93,7 @@ class NearlyFullDiskTest : public ::testing::Test {
     ASSERT_TRUE(stream_->Send(log_.Take(), kNoDeadline).ok());
   }
   // Bytes of a hundred records, each in a page of its own once there are many.
-  static constexpr uint64_t kBatchBytes = 100 * 200;
+  static constexpr uint64_t kBatchBytes = uint64_t{100} * 200;
   void PutBatch() {
     for (int i = 0; i < 100; ++i, ++number_) {
       log_.Put(Concat("key", 100000 + number_ * 7919 % 100003), std::string(150, 'x'));

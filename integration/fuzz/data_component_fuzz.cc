@@ -473,6 +473,8 @@ void Play(Input& input) {
 
 // The store outlives the last input, and the pages of its tree are referenced by tagged words, which LeakSanitizer
 // does not follow. The unit tests look for leaks.
+// The name is LeakSanitizer's.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" int __lsan_is_turned_off() { return 1; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

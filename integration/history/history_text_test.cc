@@ -71,7 +71,7 @@ TEST(HistoryTextTest, KeepsAFile) {
 }
 
 TEST(HistoryTextTest, ErrorsNameTheLine) {
-  const struct {
+  constexpr struct {
     const char* text;
     const char* message;
   } kWrong[] = {

@@ -208,7 +208,7 @@ TEST_P(PowerLoss, ADeviceThatHangs) {
   for (uint64_t seed = Seed(); hung < kHangs; ++seed) {
     // On a machine that stalls longer than the device timeout, the store takes its device for a hanging one too
     // early.
-    ASSERT_LT(seed, Seed() + 10 * kHangs) << "the work ends by itself";
+    ASSERT_LT(seed, Seed() + uint64_t{10} * kHangs) << "the work ends by itself";
     RunOptions options = OptionsOf(which, seed);
     options.sizes.device_timeout = milliseconds(200);
     PowerRun run(options);

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 class SettleTest : public ::testing::Test {
  protected:
   // The next `count` calls of DropCaches return `status`.
-  void Refuse(int count, Status status) {
+  void Refuse(int count, const Status& status) {
     service_.on_call = [this, count, status](FakeCall call, Deadline) {
       return call == FakeCall::kDropCaches && asked_++ < count ? FakeFault{status} : FakeFault{};
     };

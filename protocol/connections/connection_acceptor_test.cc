@@ -29,7 +29,7 @@ class ConnectionAcceptorTest : public ::testing::Test {
     auto acceptor = ConnectionAcceptor::Create(RealRuntime(), *Address::Parse("--listen", "127.0.0.1:0"), limits);
     ASSERT_TRUE(acceptor.ok()) << acceptor.status().ToString();
     acceptor_ = std::move(*acceptor);
-    acceptor_->Start([this](Descriptor socket, std::shared_ptr<HandshakePace::Slot>) {
+    acceptor_->Start([this](Descriptor socket, const std::shared_ptr<HandshakePace::Slot>&) {
       const MutexLock lock(mutex_);
       sockets_.push_back(std::move(socket));
     });

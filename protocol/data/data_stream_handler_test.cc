@@ -135,8 +135,8 @@ TEST_F(DataStreamHandlerTest, ManyMessagesAndLargeAnswers) {
       ASSERT_TRUE(stream_->Write(message));
     }
   });
-  const auto answers = Read(kMessages * kMaxRequestsPerMessage);
-  ASSERT_EQ(answers.size(), size_t{kMessages * kMaxRequestsPerMessage});
+  const auto answers = Read(size_t{kMessages} * kMaxRequestsPerMessage);
+  ASSERT_EQ(answers.size(), size_t{kMessages} * kMaxRequestsPerMessage);
   for (const auto& [id, answer] : answers) {
     ASSERT_EQ(answer.status().code(), 0u);
     ASSERT_EQ(answer.records().size() > kMaxValueBytes, id % 1000 % 50 == 0) << id;

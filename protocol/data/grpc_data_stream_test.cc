@@ -50,7 +50,7 @@ class GrpcDataStreamTest : public ::testing::Test {
     request.key = keys_.emplace_back(key);
     return &request;
   }
-  void Submit(std::vector<DataRequest*> requests) { stream_.Submit(requests); }
+  void Submit(const std::vector<DataRequest*>& requests) { stream_.Submit(requests); }
   bool Wait(DataRequest* request) { return request->done.Wait(runtime_, runtime_.Now() + seconds(20)); }
   Status Read(const std::string& key) {
     DataRequest* request = NewRequest(key);

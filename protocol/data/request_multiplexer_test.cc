@@ -46,7 +46,7 @@ class RequestMultiplexerTest : public ::testing::Test {
     return &request;
   }
 
-  Next Submit(std::vector<DataRequest*> requests) { return multiplexer_.Submit(requests); }
+  Next Submit(const std::vector<DataRequest*>& requests) { return multiplexer_.Submit(requests); }
 
   Runtime& runtime_ = RealRuntime();
   std::deque<std::string> keys_;

@@ -158,7 +158,7 @@ TEST_F(HostileHttp2Test, AnIllegalFieldDoesNotSpoilTheTableForLaterCalls) {
 }
 
 TEST_F(HostileHttp2Test, AFloodOfPingsEndsItsConnection) {
-  const std::string ping = Http2Frame(FrameType::kPing, 0, 0, "01234567");
+  std::string ping = Http2Frame(FrameType::kPing, 0, 0, "01234567");
   EXPECT_NE(SendUntilItEnds(2000, [&](uint64_t) { return ping; }), kNeverEnds);
 }
 

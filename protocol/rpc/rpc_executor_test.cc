@@ -498,7 +498,7 @@ TEST_F(RpcExecutorTest, NothingIsLostWhereThreadsAreFew) {
       case 1:
         Fire([&] { ++over; });
         break;
-      case 2:
+      default:
         (void)executor_->Post([&] { ++over; });
         break;
     }

@@ -98,7 +98,7 @@ TEST(RpcLogTest, RefusedHandshakesHaveALimitOfTheirOwn) {
   testing::RecordedLog lines;
   for (int i = 0; i < 3 * LimitedLog::kMaxLinesPerPeriod; ++i) Say(Concat("Handshake failed with error ", i));
   Say("something odd");
-  EXPECT_LT(lines.lines().size(), size_t{3 * LimitedLog::kMaxLinesPerPeriod});
+  EXPECT_LT(lines.lines().size(), size_t{3} * LimitedLog::kMaxLinesPerPeriod);
   EXPECT_EQ(lines.lines().front(), "a TLS handshake was refused: Handshake failed with error 0");
   EXPECT_TRUE(lines.HasLineWith("gRPC: something odd", ""));
 }

@@ -33,7 +33,7 @@ namespace deut::testing {
 class Loopback {
  public:
   // `tls`: clients whose names are on its allow-list have every role.
-  explicit Loopback(std::vector<grpc::Service*> services, std::shared_ptr<const TlsIdentity> tls = nullptr)
+  explicit Loopback(std::vector<grpc::Service*> services, const std::shared_ptr<const TlsIdentity>& tls = nullptr)
       : Loopback(std::move(services), tls, EveryRole(tls)) {}
   Loopback(std::vector<grpc::Service*> services, std::shared_ptr<const TlsIdentity> tls,
            std::shared_ptr<AccessControl> access)

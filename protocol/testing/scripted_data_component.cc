@@ -234,8 +234,7 @@ void ScriptedDataComponent::ReadRange(TableId table, std::string_view low, std::
   *complete = true;
   covered->assign(direction == Direction::kAscending ? high : low);
   for (size_t i = 0; i < inside.size(); ++i) {
-    if (out->size() != 0 &&
-        ((limit_records != 0 && out->size() >= limit_records) || out->bytes().size() >= limit_bytes)) {
+    if (!out->empty() && ((limit_records != 0 && out->size() >= limit_records) || out->bytes().size() >= limit_bytes)) {
       *complete = false;
       *covered = direction == Direction::kAscending ? inside[i]->first : inside[i - 1]->first;
       return;

@@ -30,7 +30,8 @@ using testing::Eventually;
 // An event that an executor's queue delivers at once.
 class Ping final : public RpcEvent {
  public:
-  explicit Ping(grpc::ServerCompletionQueue* queue) {
+  // Returns after the event has been delivered.
+  void DeliverThrough(grpc::ServerCompletionQueue* queue) {
     alarm_.Set(queue, gpr_now(GPR_CLOCK_MONOTONIC), static_cast<RpcEvent*>(this));
     done_.Wait(RealRuntime(), kNoDeadline);
   }
@@ -90,7 +91,7 @@ TEST_F(OneShotHandlerTest, AStreamLivesUntilTheThreadThatEndsItHasFinished) {
     // The end of the call and the note to its peer have been run. The thread that ran the second of these has finished
     // it.
     EXPECT_TRUE(Eventually([&] { return over == 2; }));
-    Ping(executor.queue());
+    Ping().DeliverThrough(executor.queue());
     EXPECT_NE(scripted_.sessions(), 0u) << "the stream is gone, and its scheduler with it";
     ended = true;
   });
@@ -102,11 +103,11 @@ TEST_F(OneShotHandlerTest, AStreamLivesUntilTheThreadThatEndsItHasFinished) {
   }
   gates[0].Signal(runtime_);
   EXPECT_EQ(client->Next().answers(0).id(), 1u);
-  Ping(executor.queue());
+  Ping().DeliverThrough(executor.queue());
   const uint64_t events = executor.counts().events;
   client->Reset();
   EXPECT_TRUE(Eventually([&] { return executor.counts().events >= events + 2; }));
-  Ping(executor.queue());
+  Ping().DeliverThrough(executor.queue());
   opened = true;
   gates[1].Signal(runtime_);
   EXPECT_TRUE(Eventually([&] { return ended.load(); }));

@@ -34,7 +34,7 @@ class WireOneShotMessagesTest : public ::testing::Test, protected WireOneShotMes
     reading_->Clear();
     for (int i = 0; i < calls; ++i) {
       wire::OneShotCall* const call = reading_->add_calls();
-      call->set_id(static_cast<uint64_t>(i + 1));
+      call->set_id(static_cast<uint64_t>(i) + 1);
       ToWire(Operation{.kind = OperationKind::kGet, .table = TableId(1), .key = "key"},
              call->mutable_one_shot()->add_operations());
     }

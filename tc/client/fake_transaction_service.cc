@@ -63,6 +63,9 @@ class FakeSession final : public TransactionSession, PipelinedSteps {
   }
   OperationResult Run(const Operation& operation) DEUT_REQUIRES(service_->mutex_);
   void Scan(const Operation& operation, Service::Table& table, OperationResult* result) DEUT_REQUIRES(service_->mutex_);
+  // Runs kAdd, kMin or kMax.
+  void Calculate(const Operation& operation, Service::Table& table, OperationResult* result)
+      DEUT_REQUIRES(service_->mutex_);
   // Returns the value as this transaction sees it, and its version.
   Service::Record See(uint32_t table_id, Service::Table& table, const std::string& key) DEUT_REQUIRES(service_->mutex_);
   Result<CommitAnswer> Apply() DEUT_REQUIRES(service_->mutex_);
@@ -150,6 +153,24 @@ void FakeSession::Scan(const Operation& operation, Service::Table& table, Operat
   }
 }
 
+void FakeSession::Calculate(const Operation& operation, Service::Table& table, OperationResult* result) {
+  const std::string key(operation.key);
+  const Key place{operation.table.value, key};
+  const std::optional<std::string> before = See(place.first, table, key).value;
+  const std::optional<int64_t> number = before.has_value() ? DecodeNumber(*before) : 0;
+  const int64_t by = *DecodeNumber(operation.value);
+  if (!number.has_value()) {
+    result->status = DEUT_ERROR(kInvalidArgument, "the key's value is no number");
+    return;
+  }
+  int64_t after = by;
+  if (operation.kind == OperationKind::kAdd) after += *number;
+  if (before.has_value() && operation.kind == OperationKind::kMin) after = std::min(by, *number);
+  if (before.has_value() && operation.kind == OperationKind::kMax) after = std::max(by, *number);
+  writes_[place] = EncodeNumber(after);
+  result->records.Append(key, *writes_[place], Version{});
+}
+
 OperationResult FakeSession::Run(const Operation& operation) {
   OperationResult result;
   Service::Table* const table = service_->FindTable(operation.table);
@@ -202,22 +223,9 @@ OperationResult FakeSession::Run(const Operation& operation) {
       break;
     case OperationKind::kAdd:
     case OperationKind::kMin:
-    case OperationKind::kMax: {
-      const std::optional<std::string> before = See(place.first, *table, key).value;
-      const std::optional<int64_t> number = before.has_value() ? DecodeNumber(*before) : 0;
-      const int64_t by = *DecodeNumber(operation.value);
-      if (!number.has_value()) {
-        result.status = DEUT_ERROR(kInvalidArgument, "the key's value is no number");
-        return result;
-      }
-      int64_t after = by;
-      if (operation.kind == OperationKind::kAdd) after += *number;
-      if (before.has_value() && operation.kind == OperationKind::kMin) after = std::min(by, *number);
-      if (before.has_value() && operation.kind == OperationKind::kMax) after = std::max(by, *number);
-      writes_[place] = EncodeNumber(after);
-      result.records.Append(key, *writes_[place], Version{});
+    case OperationKind::kMax:
+      Calculate(operation, *table, &result);
       break;
-    }
     case OperationKind::kCompareAndSet: {
       const std::optional<std::string> before = See(place.first, *table, key).value;
       if (operation.expect_absent ? before.has_value() : before != operation.expected) {

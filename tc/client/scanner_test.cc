@@ -322,7 +322,8 @@ TEST_F(FetchAheadTest, AConflictAhead) {
     int calls = 0;
     const int losses = then == Then::kComeThere ? 2 : 1;
     service_.on_call = [&](FakeCall call, Deadline) {
-      const bool lost = call == FakeCall::kExecute && ++calls >= 2 && calls < 2 + losses;
+      if (call == FakeCall::kExecute) ++calls;
+      const bool lost = call == FakeCall::kExecute && calls >= 2 && calls < 2 + losses;
       return lost ? FakeFault{.status = Status::Aborted({.reason = AbortReason::kRangeWriter}, "lost")} : FakeFault{};
     };
     ASSERT_TRUE(scanner.Next()) << "the second batch; the third is sent for, and loses";

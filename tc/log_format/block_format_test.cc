@@ -59,7 +59,7 @@ LogState SomeState() {
 
 TEST(BlockFormat, RoundTrip) {
   uint32_t checksum = 0;
-  const std::string block = SomeBlock(5000 / 8 * 8, &checksum);
+  const std::string block = SomeBlock(5000, &checksum);
   ASSERT_EQ(block.size(), 8192u);
   BlockHeader header;
   ASSERT_TRUE(ReadBlockHeader(block.data(), 3, 8192, 8192, &header).ok());

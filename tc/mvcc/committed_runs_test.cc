@@ -95,7 +95,6 @@ TEST_F(CommittedRunsTest, AppliedUpdatesAreDropped) {
 // A large merge proceeds in pieces. Its input runs stay in the list all the time, and may be applied before it is finished.
 TEST_F(CommittedRunsTest, ALargeMergeInPieces) {
   std::vector<std::string> even, odd;
-  std::string all;
   for (int i = 10000; i < 30000; ++i) (i % 2 == 0 ? even : odd).push_back(std::to_string(i));
   Add(even, 10, 100);
   Add(odd, 20, 200);

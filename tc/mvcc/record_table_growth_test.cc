@@ -37,7 +37,7 @@ class RecordTableGrowthTest : public ::testing::Test {
   void MakeMany(const std::string& prefix, int keys) {
     for (int i = 0; i < keys; ++i) Make(Concat(prefix, i));
   }
-  static void Once(const char* point, std::function<void()> action) {
+  static void Once(const char* point, const std::function<void()>& action) {
     auto done = std::make_shared<bool>(false);
     testing::SetPointHandler([point, action, done](std::string_view name) {
       if (name != point || *done) return;

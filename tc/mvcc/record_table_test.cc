@@ -43,7 +43,7 @@ class RecordTableTest : public ::testing::Test {
     EXPECT_EQ(table_.Find(hash, kTable, "absent", &absence), nullptr);
     return table_.RememberRead(absence, hash, Timestamp{timestamp});
   }
-  void Once(const char* point, std::function<void()> action) {
+  void Once(const char* point, const std::function<void()>& action) {
     auto done = std::make_shared<bool>(false);
     testing::SetPointHandler([point, action, done](std::string_view name) {
       if (name != point || *done) return;

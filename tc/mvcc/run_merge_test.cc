@@ -65,7 +65,7 @@ TEST(RunMergeTest, FindsWhatASortedSetFinds) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const std::vector<std::string> prefixes = {"", "user", std::string(20, 'p'), "\xff\xff"};
-    const std::string prefix = prefixes[random.Below(prefixes.size())];
+    const std::string& prefix = prefixes[random.Below(prefixes.size())];
     const auto key_of = [&] {
       std::string key = random.Below(30) == 0 ? std::string() : prefix;
       // Short keys with zero bytes, and long keys with long common prefixes.

@@ -14,7 +14,7 @@ namespace {
 
 class ValueEvictorTest : public ::testing::Test {
  protected:
-  static constexpr uint32_t kBytes = 1000;
+  static constexpr uint64_t kBytes = 1000;
 
   ~ValueEvictorTest() override {
     ReclamationDomain::Guard guard(domain_);
@@ -81,7 +81,7 @@ TEST_F(ValueEvictorTest, AllOfItLeavesWhereThatIsNotEnough) {
 // The value evictor takes entries in batches: beyond the batch that ends the excess nothing is paged out.
 TEST_F(ValueEvictorTest, TheFirstOnesLeaveFirst) {
   constexpr int kMany = 1000;
-  for (int i = 0; i < kMany; ++i) Commit("k" + std::to_string(i), static_cast<uint64_t>(10 + i));
+  for (int i = 0; i < kMany; ++i) Commit("k" + std::to_string(i), static_cast<uint64_t>(i) + 10);
   excess_ = kBytes;
   EXPECT_GE(evictor_.Run(Lsn{0}), kBytes);
   EXPECT_EQ(Paged("k0"), 1);

@@ -59,7 +59,7 @@ class OutcomeTableTest : public ::testing::Test {
     return "OK";
   }
   // Runs `action` once, at the first pass of the point.
-  void At(const char* point, std::function<void()> action) {
+  void At(const char* point, const std::function<void()>& action) {
     auto done = std::make_shared<bool>(false);
     testing::SetPointHandler([point, action, done](std::string_view name) {
       if (name != point || *done) return;

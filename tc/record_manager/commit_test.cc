@@ -71,7 +71,7 @@ TEST_F(CommitTest, AFailedPreconditionWaitsForWhatItHasShown) {
     EXPECT_EQ(t.Put("a", "1"), "ok");
     EXPECT_EQ(t.Commit(), "ok");
   }
-  const auto acknowledged = [&](TransactionOptions options) {
+  const auto acknowledged = [&](const TransactionOptions& options) {
     TestTransaction t = f_.Begin(options);
     EXPECT_EQ(t.Insert("a", "2"), "ALREADY_EXISTS");
     return StatusText(f_.manager->AbortAcknowledged(t.transaction(), RealRuntime().Now() + milliseconds(50)));
@@ -190,7 +190,7 @@ TEST_F(CommitTest, ARestartedDc) {
   f_.Load({{"a", "1"}});
   const Result<TableId> table = f_.manager->CreateTable("young", {}, EngineFixture::Soon());
   ASSERT_TRUE(table.ok());
-  const auto write = [&](std::string key) {
+  const auto write = [&](const std::string& key) {
     TestTransaction t = f_.Begin();
     t.table = *table;
     EXPECT_EQ(t.Put(key, "1"), "ok");

@@ -121,13 +121,13 @@ TransactionOptions EngineFixture::Declaring(const std::vector<std::string>& keys
   return options;
 }
 
-std::unique_ptr<TestTransaction> EngineFixture::BeginPointer(TransactionOptions options) {
+std::unique_ptr<TestTransaction> EngineFixture::BeginPointer(const TransactionOptions& options) {
   Result<std::unique_ptr<Transaction>> txn = manager->Begin(options, Soon());
   if (!txn.ok()) FailStop(txn.status().ToString());
   return std::make_unique<TestTransaction>(*manager, *std::move(txn));
 }
 
-TestTransaction EngineFixture::Begin(TransactionOptions options) {
+TestTransaction EngineFixture::Begin(const TransactionOptions& options) {
   Result<std::unique_ptr<Transaction>> txn = manager->Begin(options, Soon());
   if (!txn.ok()) FailStop(txn.status().ToString());
   return TestTransaction(*manager, *std::move(txn));

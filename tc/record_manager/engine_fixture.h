@@ -72,8 +72,8 @@ class EngineFixture {
   explicit EngineFixture(EngineFixtureOptions options = {});
   ~EngineFixture();
 
-  TestTransaction Begin(TransactionOptions options = Buffered());
-  std::unique_ptr<TestTransaction> BeginPointer(TransactionOptions options = Buffered());
+  TestTransaction Begin(const TransactionOptions& options = Buffered());
+  std::unique_ptr<TestTransaction> BeginPointer(const TransactionOptions& options = Buffered());
   TestTransaction BeginSnapshot();
   static TransactionOptions Buffered();
   static TransactionOptions Declaring(const std::vector<std::string>& keys);

@@ -129,7 +129,7 @@ void Operate(EngineFixture& f, Random& random) {
   const uint64_t what = random.Below(1000);
   if (what < 10) {
     TestTransaction txn = f.Begin();
-    if (txn.Get(key) != "" && txn.open() && txn.Put(key, "v") == "ok" && txn.Remove("j" + key) == "ok") txn.Commit();
+    if (!txn.Get(key).empty() && txn.open() && txn.Put(key, "v") == "ok" && txn.Remove("j" + key) == "ok") txn.Commit();
   } else if (what == 10 && random.OneIn(4)) {
     f.Begin().Scan(key, kCut, random.OneIn(2) ? Direction::kDescending : Direction::kAscending);
   } else if (what < 31) {

@@ -132,7 +132,7 @@ TEST_F(LoggedValueTest, ScansDescendAndMixWithWhatIsInMemory) {
       if (i == 1) continue;
       const std::string record = Concat(Key(i), "=", Value(i, i % 2 == 0 ? 2 : 1));
       latest += (i == 0 ? "" : " ") + record;
-      backwards = record + (backwards.empty() ? "" : " ") + backwards;
+      backwards = Concat(record, backwards.empty() ? "" : " ", backwards);
     }
     EXPECT_EQ(f_.Contents(), latest);
     EXPECT_EQ(f_.Begin().Scan({}, {}, Direction::kDescending), backwards);

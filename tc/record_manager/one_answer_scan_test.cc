@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/runtime/random.h"
 #include "gtest/gtest.h"
 #include "tc/record_manager/engine_fixture.h"
@@ -53,7 +54,7 @@ class OneAnswerScanTest : public ::testing::Test {
                                            const std::string& high, Direction direction, size_t limit) {
     std::vector<std::string> shown;
     for (const auto& [key, value] : state) {
-      if (key >= low && (high.empty() || key < high)) shown.push_back(key + "=" + value);
+      if (key >= low && (high.empty() || key < high)) shown.push_back(Concat(key, "=", value));
     }
     if (direction == Direction::kDescending) std::ranges::reverse(shown);
     std::vector<std::string> pieces;

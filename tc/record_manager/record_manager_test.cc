@@ -170,8 +170,8 @@ TEST(RecordManagerTest, LimitsAndResume) {
     const std::string key = "k" + std::to_string(100 + i);
     const std::string value = std::to_string(i);
     (i % 3 == 0 ? at_tc : at_dc).push_back({key, value});
-    ascending += (i == 0 ? "" : " ") + key + "=" + value;
-    descending = key + "=" + value + (i == 0 ? "" : " ") + descending;
+    ConcatTo(&ascending, i == 0 ? "" : " ", key, "=", value);
+    descending = Concat(key, "=", value, i == 0 ? "" : " ", descending);
   }
   f.Load(at_dc);
   {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
 #include "gtest/gtest.h"
@@ -191,7 +192,7 @@ TEST_F(RepartitionTest, AChangeAndAReaderInTheMidstOfAWriter) {
     const std::string put = writer.Put("a", "1");
     EXPECT_TRUE(point.reached());
     // One of the two has found the other.
-    if (scanned == "") {
+    if (scanned.empty()) {
       EXPECT_EQ(committed, "ok");
       EXPECT_EQ(put, "range-read-later");
     } else {
@@ -254,12 +255,12 @@ TEST(RepartitionSixTest, AScanForUpdateStandsInNewRanges) {
     const std::string scanned = six.ScanForUpdate();
     EXPECT_TRUE(point.reached());
     // One of the two has found the other.
-    if (later == "") {
+    if (later.empty()) {
       EXPECT_EQ(scanned, "range-read-later");
     } else {
       EXPECT_EQ(later, "range-writer");
     }
-    if (scanned == "") {
+    if (scanned.empty()) {
       f.SetRanges({"a"});
       EXPECT_EQ(f.Begin().Scan("", "m"), "range-writer");
     }
@@ -283,7 +284,7 @@ TEST_F(RepartitionTest, AScanGoesOnInNewRanges) {
   for (char c = 'a'; c <= 'z'; ++c) {
     puts.push_back({std::string(1, c), "1"});
     forwards += std::string(forwards.empty() ? "" : " ") + c + "=1";
-    backwards = std::string(1, c) + "=1" + (backwards.empty() ? "" : " ") + backwards;
+    backwards = Concat(std::string(1, c), "=1", backwards.empty() ? "" : " ", backwards);
   }
   f_.Load(puts);
   for (const Direction direction : {Direction::kAscending, Direction::kDescending}) {

@@ -49,7 +49,7 @@ class ResumableScanTest : public ::testing::Test {
     return all;
   }
   // The bytes of one record of LoadKeys in a batch.
-  static constexpr uint32_t kRecord = RecordBatch::kHeaderBytes + 5 + 1;
+  static constexpr uint64_t kRecord = RecordBatch::kHeaderBytes + 5 + 1;
 
   EngineFixture f_;
 };

@@ -258,7 +258,6 @@ TEST_F(SpilledValueTest, NoCopyHidesWhatWasSpilled) {
   f_.ClearReadCache();
   const std::unique_ptr<TestTransaction> old = f_.BeginPointer();
   const std::unique_ptr<TestTransaction> older = f_.BeginPointer();
-  std::string found;
   {
     AtPoint point("read.before_fill", [&] {
       TestTransaction txn = f_.Begin();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/coding/crc32c.h"
 #include "common/coding/fixed.h"
 #include "common/runtime/runtime.h"
@@ -40,7 +41,7 @@ Files FilesIn(Storage& storage, const std::string& directory) {
   const Result<std::vector<std::string>> names = storage.List(directory);
   EXPECT_TRUE(names.ok()) << names.status().ToString();
   for (const std::string& name : *names) {
-    const auto file = storage.Open(directory + "/" + name, {});
+    const auto file = storage.Open(Concat(directory, "/", name), {});
     if (!file.ok()) continue;
     std::string bytes(*(*file)->Size(), '\0');
     EXPECT_EQ(*(*file)->Read(0, bytes.data(), bytes.size()), bytes.size());
@@ -83,7 +84,7 @@ void WriteSample(Storage& disk, const std::string& directory) {
   for (const auto& segment : chain->segments) {
     const std::string name = SegmentName(segment->number());
     const std::string bytes = FilesIn(*storage, "/log")[name];
-    const auto file = disk.Open(directory + "/" + name, {.create = true, .writable = true});
+    const auto file = disk.Open(Concat(directory, "/", name), {.create = true, .writable = true});
     ASSERT_TRUE(file.ok() && (*file)->Write(0, bytes.data(), bytes.size()).ok()) << name;
   }
 }

@@ -97,7 +97,8 @@ class LogProgressTest : public ::testing::Test {
     std::vector<std::unique_ptr<Thread>> threads;
     for (int t = 0; t < kOthers; ++t) {
       threads.push_back(RealRuntime().StartThread("other", [this, t, operations, finished] {
-        for (int i = 0; i < operations; ++i) Operate(static_cast<uint64_t>(t * kOperations + i + 1));
+        const uint64_t before = static_cast<uint64_t>(t) * kOperations;
+        for (int i = 1; i <= operations; ++i) Operate(before + static_cast<uint64_t>(i));
         finished->fetch_add(1);
       }));
     }
@@ -152,7 +153,7 @@ TEST_P(OthersFillTheRing, AndWaitForNothingElse) {
   auto others = StartOthers(kOperations / 10, &finished);
   // They append as much as fits, and then all wait for the ring. If the log thread is stopped, at least a quarter of
   // the ring was free, which it keeps free while it runs. If only an appender is stopped, all of it was.
-  const uint64_t expected = (log_thread ? kRingBytes / 4 - kRingBytes / 32 : kRingBytes) - (kOthers + 1) * 128;
+  const uint64_t expected = (log_thread ? kRingBytes / 4 - kRingBytes / 32 : kRingBytes) - size_t{kOthers + 1} * 128;
   while (completed_bytes_.load() < expected || log_->counters().ring_waiters < kOthers) {
     RealRuntime().SleepUntil(RealRuntime().Now() + microseconds(100));
   }

@@ -358,7 +358,7 @@ TEST(RedoLogOnABadDisk, FlippedBits) {
   }
   const std::string file = "/log/log-00000000000000000001";
   // Magic, checksum, header fields, payload and padding of the segment's header and of a block.
-  for (const uint64_t block : {uint64_t{0}, uint64_t{3 * 4096}, uint64_t{5 * 4096}}) {
+  for (const uint64_t block : {uint64_t{0}, uint64_t{3} * 4096, uint64_t{5} * 4096}) {
     for (const uint64_t at : {0, 3, 4, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 84, 90, 110, 1000, 4095}) {
       ASSERT_TRUE(disk.FlipBit(file, block + at, static_cast<int>(at % 8)).ok());
       const Status status = RedoLog::Open(SmallLog("/log"), RealRuntime(), *storage, &recovered).status();

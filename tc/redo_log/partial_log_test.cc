@@ -141,7 +141,7 @@ TEST_F(PartialLogTest, DamagedSegmentBehindTheEndIsKept) {
     const auto file = storage_->Open("/log/" + name, {.create = true, .writable = true});
     ASSERT_TRUE((*file)->Write(0, bytes.data(), bytes.size()).ok());
   };
-  const std::string last = before.back();
+  const std::string& last = before.back();
   uint64_t number = 0;
   ASSERT_TRUE(ParseSegmentName(last, &number));
   const std::vector<std::string> added = {SegmentName(number + 1), SegmentName(number + 2), SegmentName(number + 3)};

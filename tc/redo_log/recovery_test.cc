@@ -321,7 +321,7 @@ TEST_F(RecoveryTest, ASegmentInUseWhoseFirstSectorIsDamagedIsNotCalledASpare) {
   forge_.CommitRecord(11);
   forge_.Block();
   ExpectCorruption(At(2, 0) + ": the file does not begin as a segment");
-  ExpectCorruption("Besides, " + At(1, 5 * 4096) + ": the redo log is damaged");
+  ExpectCorruption("Besides, " + At(1, uint64_t{5} * 4096) + ": the redo log is damaged");
 }
 
 TEST_F(RecoveryTest, ATruncatedFileIsSeen) {
@@ -394,7 +394,7 @@ TEST_F(RecoveryTest, RandomDamage) {
   int refused = 0, cut = 0;
   for (int round = 0; round < 300; ++round) {
     const uint64_t segment = 1 + random.Below(2);
-    const uint64_t offset = random.Below(segment == 1 ? 5 * 4096 : end.offset);
+    const uint64_t offset = random.Below(segment == 1 ? uint64_t{5} * 4096 : end.offset);
     const auto file = storage_->Open(forge_.Path(segment), {.writable = true});
     char before = 0;
     ASSERT_TRUE((*file)->Read(offset, &before, 1).ok());

@@ -112,17 +112,18 @@ TEST_F(SegmentSetTest, LsnsAreFoundWhereTheyAre) {
 }
 
 TEST_F(SegmentSetTest, SegmentsBelowTheRedoStartAreTrimmedOldestFirst) {
+  constexpr uint64_t kLength = 800;  // of a segment, in LSNs
   segments_->Start();
   std::shared_ptr<Segment> held;
   for (uint64_t i = 1; i <= 8; ++i) {
-    std::shared_ptr<Segment> segment = Use(Lsn(i * 800));
+    std::shared_ptr<Segment> segment = Use(Lsn(i * kLength));
     if (i == 2) held = segment;
   }
   Until([&] { return segments_->spare_count() == 2; });
-  segments_->TrimTo(Lsn(799), Lsn(8 * 800));
-  segments_->TrimTo(Lsn(4 * 800 - 1), Lsn(8 * 800));
+  segments_->TrimTo(Lsn(kLength - 1), Lsn(8 * kLength));
+  segments_->TrimTo(Lsn(4 * kLength - 1), Lsn(8 * kLength));
   Until([&] { return segments_->live_count() == 6; });
-  EXPECT_EQ(segments_->first_lsn(), Lsn(3 * 800));
+  EXPECT_EQ(segments_->first_lsn(), Lsn(3 * kLength));
   // The first segment is reused under a new number. The second, which a reader holds, is removed, and can still be
   // read.
   Until([&] { return segments_->recycled() == 1 && segments_->removed() == 1; });
@@ -130,10 +131,10 @@ TEST_F(SegmentSetTest, SegmentsBelowTheRedoStartAreTrimmedOldestFirst) {
   EXPECT_TRUE(held->file().Read(0, buffer.data(), buffer.size()).ok());
   // A segment stays until its successor holds a durable record, because before that the successor's header might not
   // be durable.
-  segments_->TrimTo(Lsn(8 * 800), Lsn(8 * 800));
+  segments_->TrimTo(Lsn(8 * kLength), Lsn(8 * kLength));
   Until([&] { return segments_->live_count() == 2; });
-  EXPECT_EQ(segments_->first_lsn(), Lsn(7 * 800));
-  segments_->TrimTo(Lsn(8 * 800), Lsn(8 * 800 + 8));
+  EXPECT_EQ(segments_->first_lsn(), Lsn(7 * kLength));
+  segments_->TrimTo(Lsn(8 * kLength), Lsn(8 * kLength + 8));
   Until([&] { return segments_->live_count() == 1; });
   // The numbers have no gap, whichever files were reused. At most twice as many files as spares are kept.
   Until([&] { return segments_->recycled() + segments_->removed() == 7; });

@@ -333,7 +333,6 @@ TEST_P(AbortReaderTest, AlsoWhoIsBusy) {
   ASSERT_TRUE(old->Begin(options, Soon()).ok());
   std::atomic<bool> aborted{false};
   std::thread reading([&] {
-    const std::string key = Key(0);
     const std::vector<Operation> gets(8, Op(OperationKind::kScan, table_, {}));
     const Deadline end = Soon();
     while (RealRuntime().Now() < end) {

@@ -22,11 +22,11 @@ namespace deut::tc {
 
 constexpr Duration kPatience = seconds(20);
 
-#define ASSERT_OK(expression)                                            \
-  do {                                                                   \
-    const ::deut::Status status_for_assert = (expression);               \
-    ASSERT_TRUE(status_for_assert.ok()) << status_for_assert.ToString(); \
-  } while (false)
+inline ::testing::AssertionResult IsOk(const Status& status) {
+  return status.ok() ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << status.ToString();
+}
+
+#define ASSERT_OK(expression) ASSERT_TRUE(IsOk(expression))
 
 // A DC whose list of tables takes a while, or is refused, when the test says so.
 class SlowlyListingDc : public FakeDataComponent {

@@ -331,7 +331,7 @@ TEST_F(TransactionComponentStartTest, AFolderOfAnotherComponentIsRefusedAndNotTo
       std::map<std::string, std::string> files;
       const std::vector<std::string> names = *storage_->List(directory);
       for (const std::string& name : names) {
-        const auto file = storage_->Open(directory + "/" + name, {});
+        const auto file = storage_->Open(absl::StrCat(directory, "/", name), {});
         std::string bytes(*(*file)->Size(), '\0');
         EXPECT_EQ(*(*file)->Read(0, bytes.data(), bytes.size()), bytes.size());
         files[name] = bytes;

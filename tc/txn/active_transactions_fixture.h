@@ -50,7 +50,7 @@ class ActiveTransactionsFixture : public ::testing::Test {
   void Pass() { active_->End(Begin().slot); }
 
   // Runs `action` once, when a thread passes the point for the `pass`-th time.
-  void At(const char* point, std::function<void()> action, int pass = 1) {
+  void At(const char* point, const std::function<void()>& action, int pass = 1) {
     auto left = std::make_shared<int>(pass);
     testing::SetPointHandler([point, action, left](std::string_view name) {
       if (name == point && --*left == 0) action();

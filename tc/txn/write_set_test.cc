@@ -25,7 +25,7 @@ TEST(WriteSetTest, KeepsOrderKeysAndPlaces) {
   constexpr uint32_t kItems = 1000;
   for (uint32_t i = 0; i < kItems; ++i) {
     std::string key = KeyOf(i);
-    items.push_back(set.Publish(TableId{i % 3}, key, i * 7));
+    items.push_back(set.Publish(TableId{i % 3}, key, uint64_t{i} * 7));
     key.assign(key.size(), '!');  // the set has its own copy
     ASSERT_EQ(set.size(), i + 1);
   }

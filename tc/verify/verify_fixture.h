@@ -54,7 +54,7 @@ class VerifyRecordsTest : public ::testing::Test {
     forge_.state.low_water = Timestamp(timestamp);
   }
   // Returns its LSN.
-  Lsn Transaction(RecordType type, uint64_t timestamp, uint32_t sequence, std::vector<Lsn> chunks = {}) {
+  Lsn Transaction(RecordType type, uint64_t timestamp, uint32_t sequence, const std::vector<Lsn>& chunks = {}) {
     const Lsn lsn(forge_.lsn.value + forge_.payload.size());
     const Update update = Put(sequence, "k", "v");
     forge_.Record(

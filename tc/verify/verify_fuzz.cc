@@ -47,7 +47,8 @@ class Script {
     EndBlock();
     for (const Change& change : changes_) {
       const auto file = Open(1 + change.segment % segment_);
-      const uint64_t at = change.block % (kSegmentBytes / kBlockAlignment) * kBlockAlignment + change.place * 16;
+      const uint64_t at =
+          change.block % (kSegmentBytes / kBlockAlignment) * kBlockAlignment + uint64_t{change.place} * 16;
       DEUT_CHECK(file->Write(at, &change.value, 1).ok());
     }
     return std::move(storage_);

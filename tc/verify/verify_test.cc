@@ -293,7 +293,6 @@ TEST(VerifyChangesNothing, OnAnyDamage) {
   FaultyDisk disk(RealRuntime(), 1);
   const std::unique_ptr<Storage> storage = disk.Mount();
   RecoveredLog recovered;
-  std::string segment;
   {
     const auto log = MustOpen(LogOnDisk::Options(), *storage, &recovered);
     for (uint64_t i = 1; i <= 5; ++i) ASSERT_TRUE(log->WaitDurable(Commit(*log, i).lsn, kNoDeadline).ok());

@@ -23,7 +23,7 @@ using ::testing::StartsWith;
 class CommandTest : public ::testing::Test {
  protected:
   // Returns "OK" and the printed text, or the error.
-  std::string Run(std::vector<std::string> words) {
+  std::string Run(const std::vector<std::string>& words) {
     out_.clear();
     notes_.clear();
     Status status = CheckCommand(words);

@@ -119,7 +119,7 @@ TEST_F(EmptiedPagesTest, OneCallReadsALimitedNumberOfThem) {
   constexpr int kKeys = 60'000;
   Open(kKeys, 256);
   if (HasFatalFailure()) return;
-  constexpr uint64_t kPagesOfOneCall = 64 * 256;
+  constexpr uint64_t kPagesOfOneCall = uint64_t{64} * 256;
   ASSERT_GT(Pages(), kPagesOfOneCall + kPagesOfOneCall / 4);
 
   OneShot one_shot(client());
