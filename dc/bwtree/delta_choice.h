@@ -44,8 +44,8 @@ struct DeltaChoice {
     DEUT_DCHECK(!image.empty());
     base = image[delta_parts].length_bound();
     for (const PageAddress part : image.all().first(delta_parts)) deltas += part.length_bound();
-    max_deltas = short_of_space ? base / kBaseBytesPerDeltaByteIfShort
-                                : std::max(base / kBaseBytesPerDeltaByte, kMinDeltaBytes);
+    max_deltas =
+        short_of_space ? base / kBaseBytesPerDeltaByteIfShort : std::max(base / kBaseBytesPerDeltaByte, kMinDeltaBytes);
   }
 
   // A delta part of `changed` bytes, with what the image lacks, is appended to the image.

@@ -9,6 +9,10 @@
 #include <utility>
 
 #include "common/base/concat.h"
+#include "common/base/status.h"
+#include "common/io/storage.h"
+#include "common/runtime/runtime.h"
+#include "dc/verify/verify.h"
 
 namespace deut::stale {
 namespace {
@@ -153,11 +157,7 @@ Status WriteAndCopy(StaleWorld& world, const StaleCase& stale) {
   return world.cluster().client().DropCaches({.timeout = seconds(60)});
 }
 
-std::string Differing(FolderBytes before, FolderBytes after, bool with_state) {
-  if (!with_state) {
-    before.erase("dc_state");
-    after.erase("dc_state");
-  }
+std::string Differing(const FolderBytes& before, const FolderBytes& after) {
   for (const auto& [name, bytes] : before) {
     if (!after.contains(name)) return Concat(name, " is gone");
     if (after.at(name) != bytes) return Concat(name, " has changed");
@@ -166,6 +166,20 @@ std::string Differing(FolderBytes before, FolderBytes after, bool with_state) {
     if (!before.contains(name)) return Concat(name, " is new");
   }
   return "";
+}
+
+// Returns what the check of a DC's folder finds. REQUIRES: the DC does not run.
+Result<dc::VerifyReport> Verified(const std::string& folder) {
+  DEUT_ASSIGN_OR_RETURN(const std::unique_ptr<Storage> storage, NewSystemStorage(IoKind::kPosix, RealRuntime()));
+  return dc::VerifyDirectory(*storage, RealRuntime(), folder, {});
+}
+
+// Returns "" if the folder of a DC that was running has no more damage than before; else the report.
+std::string NewDamage(const Result<dc::VerifyReport>& before, const std::string& folder) {
+  const Result<dc::VerifyReport> after = Verified(folder);
+  if (!after.ok()) return Concat("the replaced folder cannot be checked: ", after.status().ToString());
+  if (after->damages <= (before.ok() ? before->damages : 0)) return "";
+  return Concat("the replaced folder is damaged: ", dc::ReportText(*after));
 }
 
 // Returns a refusal without the parts that differ from start to start: times, positions, numbers of processes and
@@ -248,6 +262,8 @@ CaseResult RunCase(const StaleCase& stale, int restarts) {
   if (!Change(world, stale, other.get())) return {{Verdict::Kind::kRight, ""}, "", /*played=*/false};
   const std::string folder = world.FolderOf(stale.component), peer_folder = world.FolderOf(peer);
   const FolderBytes before = BytesOf(folder);
+  const bool of_dc = stale.component == Component::kDc;
+  const Result<dc::VerifyReport> verified = of_dc ? Verified(folder) : DEUT_ERROR(kNotFound, "no folder of a DC");
   const FolderBytes peer_before = stale.peer_lives ? FolderBytes() : BytesOf(peer_folder);
   world.Start(stale.component);
   if (!stale.peer_lives) world.Start(peer);
@@ -260,19 +276,22 @@ CaseResult RunCase(const StaleCase& stale, int restarts) {
     result.broken = Concat("refused at first (", result.verdict.why, "), then: ", result.broken);
     return result;
   }
-  // A DC that starts writes its new incarnation; one that refuses writes nothing.
+  // A DC that starts writes its new incarnation, and may clean and take checkpoints while it waits for its TC; one that
+  // refuses writes nothing.
   const bool dc_started = world.cluster().dc() != nullptr && world.cluster().dc()->Running();
   world.Kill(Component::kTc);
   world.Kill(Component::kDc);
   // Where everything is gone a DC begins a new folder before its TC can refuse it. A TC asks the DC first.
   const bool gone = Is(stale, Replacement::kEmpty) || Is(stale, Replacement::kAbsent);
-  if (stale.component == Component::kTc || !gone) {
-    result.broken = Differing(before, BytesOf(folder), stale.component != Component::kDc || !dc_started);
+  if (of_dc && dc_started && !gone) {
+    result.broken = NewDamage(verified, folder);
+  } else if (!of_dc || !gone) {
+    result.broken = Differing(before, BytesOf(folder));
     if (!result.broken.empty()) result.broken = Concat("of the replaced folder, ", result.broken);
   }
-  // A DC that waits for its TC may clean and take checkpoints; only a TC's folder stays unchanged while it refuses.
+  // If the peer is a TC, its folder stays unchanged while it refuses.
   if (result.broken.empty() && !stale.peer_lives && peer == Component::kTc) {
-    result.broken = Differing(peer_before, BytesOf(peer_folder), /*with_state=*/true);
+    result.broken = Differing(peer_before, BytesOf(peer_folder));
     if (!result.broken.empty()) result.broken = Concat("of the TC's folder, ", result.broken);
   }
   return result;
