@@ -63,7 +63,7 @@ class Folder {
     for (const std::string& folder : {pages(), path_}) {
       const auto names = storage_->List(folder);
       if (!names.ok()) continue;
-      for (const std::string& name : *names) DEUT_CHECK(storage_->Remove(folder + "/" + name).ok());
+      for (const std::string& name : *names) DEUT_CHECK(storage_->Remove(Concat(folder, "/", name)).ok());
       DEUT_CHECK(storage_->Remove(folder).ok());
     }
   }

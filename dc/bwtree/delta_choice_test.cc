@@ -26,11 +26,11 @@ TEST(DeltaChoiceTest, AFewSmallPartsAreAppended) {
 }
 
 TEST(DeltaChoiceTest, DeltaPartsStayBelowAnEighthOfTheBasePartWhereSpaceIsShort) {
-  EXPECT_TRUE(DeltaChoice(ImageOf(1, 1024), kWhole).AppendPays(4 * 1024));
-  EXPECT_FALSE(DeltaChoice(ImageOf(1, 1024), kWhole, /*short_of_space=*/true).AppendPays(4 * 1024));
-  EXPECT_TRUE(DeltaChoice(ImageOf(1, 1024), kWhole, /*short_of_space=*/true).AppendPays(1024));
-  EXPECT_TRUE(DeltaChoice(ImageOf(3, 1024), kWhole).MergePays(1024, 4 * 1024));
-  EXPECT_FALSE(DeltaChoice(ImageOf(3, 1024), kWhole, /*short_of_space=*/true).MergePays(1024, 4 * 1024));
+  EXPECT_TRUE(DeltaChoice(ImageOf(1, kKiB), kWhole).AppendPays(4 * kKiB));
+  EXPECT_FALSE(DeltaChoice(ImageOf(1, kKiB), kWhole, /*short_of_space=*/true).AppendPays(4 * kKiB));
+  EXPECT_TRUE(DeltaChoice(ImageOf(1, kKiB), kWhole, /*short_of_space=*/true).AppendPays(kKiB));
+  EXPECT_TRUE(DeltaChoice(ImageOf(3, kKiB), kWhole).MergePays(kKiB, 4 * kKiB));
+  EXPECT_FALSE(DeltaChoice(ImageOf(3, kKiB), kWhole, /*short_of_space=*/true).MergePays(kKiB, 4 * kKiB));
   // A part of two units is too large beside a small base part, too.
   ImageParts small;
   small.Append(PageAddress::Make(/*segment=*/1, 4096, 1024));

@@ -112,7 +112,7 @@ class TigerSession final : public Session {
 
   Status RunInteractive(bool /*writes*/, Body body) override {
     for (;; ++retries_) {
-      const Status status = AttemptInteractive(body);
+      Status status = AttemptInteractive(body);
       if (const int code = cursor_->reset(cursor_); code != 0 && status.ok()) return Check(code, "reset");
       if (status != ErrorCode::kAborted) return status;
     }
