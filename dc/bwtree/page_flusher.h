@@ -16,8 +16,9 @@
 //   register  MappingTable::SetImage. From here on the image is the newer one.
 //   clean     sets StoredState::in of the mark, or of the base page that has absorbed the mark as its newest node. If
 //             that node still is the page's head, the page is clean
-// What an image lacks. Each record of a page says in which kind of part the image has it (StoredIn): a delta by the
-// newest written node above it, an entry of a base page also by two bits. The page says the same of what it has lost.
+// How a page knows what its image lacks: each record says in which kind of part the image has it (StoredIn). A delta
+// says it by the newest written node above it, an entry of a base page also by two bits. RemovalsOf says it of records
+// that have left the page.
 // The states of a record, and the steps between them:
 //   kNoPart -> kDeltaPart   `clean` of a delta part
 //   any     -> kBasePart    `clean` of the whole page

@@ -28,8 +28,8 @@
 // Compression. An image of one part is copied as it is; a packed part stays packed, and is not decompressed. Content that
 // is merged from several parts is packed as its base part was, or else the newest packed one of its delta parts; if none
 // was packed, it is not. So the rewriter needs no options of tables.
-// Rule X1: the rewriter drops no tombstones: updates that the image lacks may still lie above it in memory. Of several
-// versions of a key in delta parts that it merges, it keeps the largest (X2).
+// Rule X1: the rewriter drops no tombstones, because the page in memory may have updates that the image lacks. If the
+// delta parts that it merges have several versions of a key, it keeps the largest one (X2).
 // Thread-safety: one thread. Ownership: owns the added copies until Write; borrows the rest.
 #ifndef DC_BWTREE_PAGE_REWRITE_H_
 #define DC_BWTREE_PAGE_REWRITE_H_

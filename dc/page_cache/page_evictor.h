@@ -131,7 +131,7 @@ class PageEvictor {
   // Which pages a walk treats: those that were not used since the last visit, the transient ones among these, or those
   // in slabs that are to be emptied.
   enum class Mode : uint8_t { kClock, kTransient, kDrain };
-  // What a step has done with the leaves of one parent.
+  // The result of a step over the leaves of one parent.
   struct Stepped {
     uint64_t evicted = 0;
     uint64_t visited = 0;

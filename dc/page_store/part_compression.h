@@ -25,7 +25,7 @@ namespace deut::dc {
 
 constexpr size_t kPackedHeaderBytes = 8;
 
-// What the payload of a packed part states.
+// The header of a packed part's payload.
 struct PackedHeader {
   Compression algorithm = Compression::kLz4;
   uint32_t content_bytes = 0;  // 1 to kMaxContentBytes

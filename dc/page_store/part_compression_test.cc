@@ -72,7 +72,7 @@ TEST_P(PartCompression, ContentThatDoesNotBecomeAnEighthSmallerIsNotPacked) {
   EXPECT_FALSE(PackContent(GetParam(), mostly_random, &room).has_value());
   const std::string less_random = PayloadOf(PageId(1), 2, 80'000) + std::string(20'000, 'x');
   EXPECT_TRUE(PackContent(GetParam(), less_random, &room).has_value());
-  // What fits one unit anyway saves nothing on storage.
+  // Packing saves nothing on storage if the content fits one unit anyway.
   EXPECT_FALSE(PackContent(GetParam(), std::string(PageAddress::kUnitBytes - kPartHeaderBytes, 'x'), &room));
 }
 

@@ -98,7 +98,7 @@ struct StoreTotals {
   uint64_t memory_bytes = 0;  // appenders' buffers and the segment table; not PartBuffers
   // Since the start of this incarnation.
   uint64_t parts_appended = 0, bytes_appended = 0, bytes_written = 0;  // bytes of parts; bytes of transfers
-  // Of the appended parts that are packed: content, and payload on storage.
+  // Appended parts that are packed: the bytes of their content, and of their payload on storage.
   uint64_t bytes_before_compression = 0, bytes_after_compression = 0;
   uint64_t reads = 0, bytes_read = 0;
   uint64_t syncs = 0;
