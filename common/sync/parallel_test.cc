@@ -1,6 +1,7 @@
 #include "common/sync/parallel.h"
 
 #include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "common/base/status.h"
@@ -31,6 +32,27 @@ TEST(ParallelTest, AsManyAtOnceAsThreads) {
   EXPECT_TRUE(ForEachInParallel(RealRuntime(), 4, 4, [&](size_t) {
                 if (begun.fetch_add(1) == 3) all.Signal(RealRuntime());
                 all.Wait(RealRuntime(), kNoDeadline);
+                return Status::Ok();
+              }).ok());
+}
+
+// All four threads take part: the first calls wait for one another. A sum that two threads add to would be a race.
+TEST(ParallelTest, EachThreadHasANumberOfItsOwn) {
+  constexpr size_t kCount = 1000;
+  std::vector<uint64_t> sums(4);
+  std::atomic<size_t> begun{0};
+  Event all;
+  EXPECT_TRUE(ForEachByThread(RealRuntime(), 4, kCount, [&](size_t i, size_t thread) {
+                if (begun.fetch_add(1) == 3) all.Signal(RealRuntime());
+                all.Wait(RealRuntime(), kNoDeadline);
+                sums.at(thread) += i;
+                return Status::Ok();
+              }).ok());
+  uint64_t sum = 0;
+  for (const uint64_t of_one : sums) sum += of_one;
+  EXPECT_EQ(sum, kCount * (kCount - 1) / 2);
+  EXPECT_TRUE(ForEachByThread(RealRuntime(), 0, 2, [](size_t, size_t thread) {
+                EXPECT_EQ(thread, 0u);
                 return Status::Ok();
               }).ok());
 }
