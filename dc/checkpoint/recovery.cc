@@ -62,13 +62,11 @@ class Reading final : public CheckpointVisitor {
   }
   Status OnPage(PageId page, std::span<const PageAddress> newest_first) override {
     ImageParts parts;
-    for (const PageAddress part : newest_first) {
-      DEUT_RETURN_IF_ERROR(out_.store->MarkLive(part));
-      parts.Append(part);
-    }
+    for (const PageAddress part : newest_first) parts.Append(part);
     out_.pages->Restore(page, parts);
     return Status::Ok();
   }
+  Status OnLiveBytes(uint64_t segment, uint64_t bytes) override { return out_.store->AddLive(segment, bytes); }
   // The other lineage has to learn of these changes. This one has them, and writes them again.
   void OnRecentChange(PageId page) override {
     if (DEUT_STEP("checkpoint.recent_changes")) out_.pages->MarkChanged(page);

@@ -77,7 +77,7 @@ class CleanerOnStoreTest : public ::testing::Test {
     const uint64_t next = store_->next_segment();
     store_ = std::move(*SegmentStore::Open(*storage_, RealRuntime(), kTestPages, kTestDc, options, CheckpointNumber(1),
                                            extents, next));
-    for (const PageAddress part : live_) ASSERT_TRUE(store_->MarkLive(part).ok());
+    for (const PageAddress part : live_) ASSERT_TRUE(store_->AddLive(part.segment(), part.length_bound()).ok());
     segment_bytes_ = options.segment_bytes;
   }
   // Writes a closed segment of `parts` parts, of which those with an index for which `is_live` returns true are the

@@ -120,6 +120,9 @@ class CheckpointVisitor {
   // The page's image, or its lack of one, is not that of the checkpoint before. Called like OnPage, with an id below
   // next_page.
   virtual void OnRecentChange(PageId /*page*/) {}
+  // Called behind all pages, once for each segment: the bytes (PageAddress::length_bound) of all parts that the
+  // checkpoint names in it.
+  virtual Status OnLiveBytes(uint64_t /*segment*/, uint64_t /*bytes*/) { return Status::Ok(); }
   // The checkpoint's own file, as later ones name it. Called last.
   virtual void OnFile(const CheckpointAncestor& /*file*/) {}
 };

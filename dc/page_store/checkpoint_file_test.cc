@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/coding/crc32c.h"
@@ -43,6 +44,7 @@ class CheckpointFileTest : public ::testing::Test {
     EXPECT_EQ(counts, (CheckpointCounts{.tables = keeper.content.tables.size(),
                                         .segments = keeper.content.segments.size(),
                                         .pages = keeper.content.pages.size()}));
+    EXPECT_EQ(keeper.live_bytes, LiveBytesOf(keeper.content));
     return keeper.content;
   }
 
@@ -374,6 +376,24 @@ TEST_F(CheckpointFileTest, ImpossibleContentIsNotWritten) {
   EXPECT_EQ(writer->AddTable({.id = TableId(9), .root = PageId(40), .name = "late"}).code(), ErrorCode::kInternal);
   EXPECT_EQ(writer->AddSegment(content.segments[0]).code(), ErrorCode::kInternal);
   EXPECT_EQ(writer->Finish().code(), ErrorCode::kInternal);  // the first error stays
+}
+
+TEST_F(CheckpointFileTest, EachRootOfManyTablesNeedsAnImage) {
+  CheckpointContent content = ContentWith(7, 3000);
+  content.tables.clear();
+  content.dropped_ids_behind.clear();
+  for (uint32_t id = 1; id <= 300; ++id) content.tables.push_back({{TableId(id), PageId(70 * id)}, "t"});
+  ASSERT_EQ(Write(content).ToString(), "OK");
+  const auto read = Read();
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_TRUE(*read == content);
+  for (const uint32_t id : {1u, 2u, 77u, 300u}) {
+    CheckpointContent without = content;
+    without.pages.erase(PageId(70 * id));
+    const Status status = Write(without);
+    EXPECT_EQ(status, ErrorCode::kInternal);
+    EXPECT_NE(status.message().find(Concat("root ", 70 * id, " has no image")), std::string::npos) << status.ToString();
+  }
 }
 
 TEST_F(CheckpointFileTest, AVisitorThatFailsEndsTheReading) {

@@ -52,11 +52,26 @@ class CheckpointKeeper : public CheckpointVisitor {
     return Status::Ok();
   }
   void OnRecentChange(PageId page) override { content.recent.insert(page); }
+  Status OnLiveBytes(uint64_t segment, uint64_t bytes) override {
+    live_bytes[segment] += bytes;
+    return Status::Ok();
+  }
   void OnFile(const CheckpointAncestor& itself) override { file = itself; }
 
   CheckpointContent content;
+  std::map<uint64_t, uint64_t> live_bytes;  // by segment
   CheckpointAncestor file;
 };
+
+// Returns the bytes of all parts in each segment, as OnLiveBytes has to state them.
+inline std::map<uint64_t, uint64_t> LiveBytesOf(const CheckpointContent& content) {
+  std::map<uint64_t, uint64_t> bytes;
+  for (const SegmentExtent& segment : content.segments) bytes[segment.number] = 0;
+  for (const auto& [page, addresses] : content.pages) {
+    for (const PageAddress address : addresses) bytes[address.segment()] += address.length_bound();
+  }
+  return bytes;
+}
 
 inline Status AddAll(CheckpointWriter& writer, const CheckpointContent& content) {
   for (const auto& [ids, name] : content.tables) {

@@ -12,8 +12,6 @@ namespace {
 
 constexpr Frame kFrame{.magic = 0x504B4344, .version = 4};  // "DCKP"
 constexpr uint16_t kOldestVersion = 1;
-// The newest version whose addresses have the earlier layout.
-constexpr uint16_t kNewestNarrowVersion = 2;
 
 constexpr size_t kLastAt = kFrameBytes;
 constexpr size_t kPayloadBytesAt = 12;
@@ -32,10 +30,6 @@ Status OtherVersion(uint16_t version, uint64_t block, std::string_view path) {
 }
 
 }  // namespace
-
-PageAddress CheckpointAddress(uint16_t version, uint64_t raw) {
-  return version <= kNewestNarrowVersion ? PageAddress::FromNarrow(raw) : PageAddress::FromRaw(raw);
-}
 
 uint32_t SealCheckpointBlock(const CheckpointBlock& block, char* bytes) {
   DEUT_CHECK(block.payload_bytes <= kCheckpointBlockRoom);
@@ -112,31 +106,6 @@ uint32_t PredecessorOfCheckpointBlock(std::string_view bytes) {
 CheckpointOwner OwnerOfCheckpointBlock(std::string_view bytes) {
   return {.dc = DcId(LoadU64(bytes.data() + kDcAt)),
           .checkpoint = CheckpointNumber(LoadU64(bytes.data() + kCheckpointAt))};
-}
-
-std::string_view RecordCursor::Bytes(size_t count) {
-  if (failed_ || rest_.size() < count) {
-    failed_ = true;
-    return {};
-  }
-  const std::string_view bytes = rest_.substr(0, count);
-  rest_.remove_prefix(count);
-  return bytes;
-}
-
-uint8_t RecordCursor::U8() {
-  const std::string_view bytes = Bytes(sizeof(uint8_t));
-  return bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]);
-}
-
-uint32_t RecordCursor::U32() {
-  const std::string_view bytes = Bytes(sizeof(uint32_t));
-  return bytes.empty() ? 0 : LoadU32(bytes.data());
-}
-
-uint64_t RecordCursor::U64() {
-  const std::string_view bytes = Bytes(sizeof(uint64_t));
-  return bytes.empty() ? 0 : LoadU64(bytes.data());
 }
 
 }  // namespace deut::dc

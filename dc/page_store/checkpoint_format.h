@@ -16,6 +16,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/coding/fixed.h"
 #include "dc/page_store/checkpoint_number.h"
 #include "dc/page_store/page_address.h"
 
@@ -45,8 +46,12 @@ constexpr uint16_t kCheckpointVersionWithOptions = 5;
 constexpr bool HasTableOptions(uint16_t version) { return version >= kCheckpointVersionWithOptions; }
 // Set in the number of parts of a `page` record: the image is not that of the previous checkpoint.
 constexpr uint8_t kRecentChange = 0x80;
+// The newest version whose addresses have the earlier layout.
+constexpr uint16_t kNewestNarrowCheckpointVersion = 2;
 // Returns the address that a block of this version has as `raw`.
-PageAddress CheckpointAddress(uint16_t version, uint64_t raw);
+inline PageAddress CheckpointAddress(uint16_t version, uint64_t raw) {
+  return version <= kNewestNarrowCheckpointVersion ? PageAddress::FromNarrow(raw) : PageAddress::FromRaw(raw);
+}
 
 // Writes the header before the payload, which is in its place already, zeroes the bytes behind it, and returns the
 // checksum.
@@ -88,7 +93,8 @@ enum class CheckpointRecordType : uint8_t {
 // The lineage whose file an `ancestor` record names: that of this checkpoint, or that of the one before it.
 enum class LineageOf : uint8_t { kThis = 1, kPrevious = 2 };
 
-// Takes numbers off the front of a block's payload, and remembers if there were too few bytes.
+// Takes numbers off the front of a block's payload, and remembers if there were too few bytes. A start takes those of
+// all pages, so the methods are inline.
 class RecordCursor {
  public:
   explicit RecordCursor(std::string_view payload) : rest_(payload), size_(payload.size()) {}
@@ -97,10 +103,27 @@ class RecordCursor {
   bool failed() const { return failed_; }
   size_t position() const { return size_ - rest_.size(); }
 
-  uint8_t U8();
-  uint32_t U32();
-  uint64_t U64();
-  std::string_view Bytes(size_t count);
+  uint8_t U8() {
+    const std::string_view bytes = Bytes(sizeof(uint8_t));
+    return bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]);
+  }
+  uint32_t U32() {
+    const std::string_view bytes = Bytes(sizeof(uint32_t));
+    return bytes.empty() ? 0 : LoadU32(bytes.data());
+  }
+  uint64_t U64() {
+    const std::string_view bytes = Bytes(sizeof(uint64_t));
+    return bytes.empty() ? 0 : LoadU64(bytes.data());
+  }
+  std::string_view Bytes(size_t count) {
+    if (failed_ || rest_.size() < count) [[unlikely]] {
+      failed_ = true;
+      return {};
+    }
+    const std::string_view bytes = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return bytes;
+  }
 
  private:
   std::string_view rest_;

@@ -144,7 +144,9 @@ void PlayWithAncestor(std::string_view bytes) {
   Checked visitor;
   const auto counts = ReadCheckpoint(*storage, "/c", kNumber, kDc, &visitor);
   DEUT_CHECK(counts.ok() || counts.status() == ErrorCode::kCorruption);
-  if (counts.ok()) DEUT_CHECK(counts->pages == visitor.content.pages.size());
+  if (!counts.ok()) return;
+  DEUT_CHECK(counts->pages == visitor.content.pages.size());
+  DEUT_CHECK(visitor.live_bytes == LiveBytesOf(visitor.content));
 }
 
 void PlayNames(std::string_view bytes) {

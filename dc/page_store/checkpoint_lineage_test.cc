@@ -186,6 +186,8 @@ TEST_F(LineageTest, TheNewestFileThatSaysSomethingAboutAPageIsRight) {
     ASSERT_TRUE(read.ok()) << read.status().ToString();
     EXPECT_TRUE(read->content.pages == images_) << threads;
     EXPECT_EQ(read->content.recent, recent_);
+    // Parts of replaced images do not count.
+    EXPECT_EQ(read->live_bytes, LiveBytesOf(read->content)) << threads;
     EXPECT_EQ(read->file, lineage_.back());
     EXPECT_EQ(NumbersOf(read->content.head.ancestors), (std::vector<uint64_t>{1, 3, 5, 7}));
   }

@@ -4,7 +4,8 @@
 // begun when they have ended.
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 #include "dc/page_store/checkpoint_format.h"
 #include "dc/page_store/checkpoint_rules.h"
 #include "dc/page_store/known_pages.h"
+#include "dc/page_store/named_segments.h"
 
 namespace deut::dc {
 namespace {
@@ -28,6 +30,7 @@ namespace {
 constexpr uint64_t kGroupBlocks = 16;
 
 struct PageRecord {
+  uint64_t at = 0;  // its offset in the file
   PageId page;
   bool recent = false;
   size_t count = 0;
@@ -35,9 +38,14 @@ struct PageRecord {
   std::span<const PageAddress> parts() const { return {addresses.data(), count}; }
 };
 
-// Takes a page or a rule's violation from a record; returns the violation.
 using Violation = CheckpointRules::Violation;
-using OnPageRecord = absl::FunctionRef<Result<Violation>(const PageRecord&)>;
+// Takes a page. `thread`: the number of the calling thread (ForEachByThread).
+using OnPageRecord = absl::FunctionRef<Status(const PageRecord&, size_t thread)>;
+
+// The number of threads that read the pages of a file.
+size_t Threads(const CheckpointReadOptions& options) {
+  return options.threads > 1 && options.runtime != nullptr ? static_cast<size_t>(options.threads) : 1;
+}
 
 // One file. The visitor, which may be null, receives the index; the pages go to the function.
 class FileReader {
@@ -49,6 +57,12 @@ class FileReader {
   Status ReadPages(const CheckpointReadOptions& options, OnPageRecord on_page);
 
   const CheckpointBlocks& blocks() const { return blocks_; }
+  // The error for a violation at this offset; OK if there is none.
+  Status Refused(uint64_t at, const Violation& wrong) const {
+    if (!wrong) [[likely]]
+      return Status::Ok();
+    return Refuse(at, *wrong);
+  }
   CheckpointRules& rules() { return rules_; }
   const CheckpointHead& head() const { return head_; }
   CheckpointAncestor AsAncestor() const {
@@ -72,7 +86,6 @@ class FileReader {
     return options.on_read ? options.on_read(blocks_.path(), blocks * kCheckpointBlockBytes) : Status::Ok();
   }
   Status Refuse(uint64_t at, std::string_view what) const { return blocks_.Refuse(at, what); }
-  Status Refused(uint64_t at, const Violation& wrong) const { return wrong ? Refuse(at, *wrong) : Status::Ok(); }
 
   // Reads records until the first page, which it leaves, or the end of the payload.
   Status ReadIndexBlock(std::string_view payload, uint64_t offset);
@@ -85,8 +98,9 @@ class FileReader {
   Status ReadSegment(RecordCursor& cursor, uint64_t at);
   Status ReadFooter(RecordCursor& cursor, uint64_t at);
 
-  Status ReadPageBlock(std::string_view payload, uint64_t offset, uint16_t version, OnPageRecord on_page, Group* group);
-  Result<PageRecord> ReadPage(RecordCursor& cursor, uint16_t version, uint64_t at) const;
+  Status ReadPageBlock(std::string_view payload, uint64_t offset, uint16_t version,
+                       absl::FunctionRef<Status(const PageRecord&)> on_page, Group* group);
+  Status ReadPage(RecordCursor& cursor, uint16_t version, PageRecord* record) const;
 
   const CheckpointBlocks blocks_;
   CheckpointVisitor* const visitor_;
@@ -274,21 +288,25 @@ Status FileReader::ReadFooter(RecordCursor& cursor, uint64_t at) {
 }
 
 Status FileReader::ReadPages(const CheckpointReadOptions& options, OnPageRecord on_page) {
+  rules_.BeginPages();
   const uint64_t blocks = pages_begun_ ? blocks_.count() - pages_block_ : 0;
   std::vector<Group> groups((blocks + kGroupBlocks - 1) / kGroupBlocks);
-  const auto read = [&](size_t i) {
+  const auto read = [&](size_t i, size_t thread) {
     const uint64_t first = pages_block_ + i * kGroupBlocks;
     const uint64_t count = std::min(kGroupBlocks, blocks_.count() - first);
-    DEUT_ASSIGN_OR_RETURN(groups[i].links,
+    const auto take = [&](const PageRecord& record) { return on_page(record, thread); };
+    Group group;  // on this thread's stack: neighbours in the vector are of other threads
+    DEUT_ASSIGN_OR_RETURN(group.links,
                           blocks_.Read(first, count, [&](std::string_view payload, uint64_t offset, uint16_t version) {
-                            return ReadPageBlock(payload, offset, version, on_page, &groups[i]);
+                            return ReadPageBlock(payload, offset, version, take, &group);
                           }));
+    groups[i] = group;
     return OnRead(options, count);
   };
-  if (options.threads > 1 && options.runtime != nullptr) {
-    DEUT_RETURN_IF_ERROR(ForEachInParallel(*options.runtime, options.threads, groups.size(), read));
+  if (const size_t threads = Threads(options); threads > 1) {
+    DEUT_RETURN_IF_ERROR(ForEachByThread(*options.runtime, options.threads, groups.size(), read));
   } else {
-    for (size_t i = 0; i < groups.size(); ++i) DEUT_RETURN_IF_ERROR(read(i));
+    for (size_t i = 0; i < groups.size(); ++i) DEUT_RETURN_IF_ERROR(read(i, 0));
   }
   uint32_t checksum = pages_begun_ ? before_pages_ : last_checksum_;
   uint64_t records = 0;
@@ -311,8 +329,9 @@ Status FileReader::ReadPages(const CheckpointReadOptions& options, OnPageRecord 
   return Refused(footer_at_, rules_.End(*footer_));
 }
 
-Status FileReader::ReadPageBlock(std::string_view payload, uint64_t offset, uint16_t version, OnPageRecord on_page,
-                                 Group* group) {
+Status FileReader::ReadPageBlock(std::string_view payload, uint64_t offset, uint16_t version,
+                                 absl::FunctionRef<Status(const PageRecord&)> on_page, Group* group) {
+  PageRecord record;
   const bool last_block = offset / kCheckpointBlockBytes + 1 == blocks_.count();
   const size_t begin = offset / kCheckpointBlockBytes == pages_block_ ? pages_at_ : 0;
   RecordCursor cursor(payload.substr(begin));
@@ -330,32 +349,29 @@ Status FileReader::ReadPageBlock(std::string_view payload, uint64_t offset, uint
     if (type != CheckpointRecordType::kPage) {
       return Refuse(at, Concat("a record of type ", static_cast<int>(type), " among the pages"));
     }
-    DEUT_ASSIGN_OR_RETURN(const PageRecord record, ReadPage(cursor, version, at));
+    record.at = at;
+    DEUT_RETURN_IF_ERROR(ReadPage(cursor, version, &record));
     if (record.page <= group->last_page) {
       return Refuse(at, Concat("page ", record.page.value, " after ", group->last_page.value));
     }
     if (group->records++ == 0) group->first_page = record.page;
     group->last_page = record.page;
-    DEUT_ASSIGN_OR_RETURN(const Violation wrong, on_page(record));
-    DEUT_RETURN_IF_ERROR(Refused(at, wrong));
+    DEUT_RETURN_IF_ERROR(on_page(record));
   }
   return Status::Ok();
 }
 
-Result<PageRecord> FileReader::ReadPage(RecordCursor& cursor, uint16_t version, uint64_t at) const {
-  PageRecord record;
-  record.count = cursor.U8();
-  if (HasAncestors(version)) {
-    record.recent = (record.count & kRecentChange) != 0;
-    record.count &= kRecentChange - 1u;
+Status FileReader::ReadPage(RecordCursor& cursor, uint16_t version, PageRecord* record) const {
+  record->count = cursor.U8();
+  record->recent = HasAncestors(version) && (record->count & kRecentChange) != 0;
+  if (HasAncestors(version)) record->count &= kRecentChange - 1u;
+  record->page = PageId(cursor.U32());
+  if (record->count > kMaxPartsOfImage) {
+    return Refuse(record->at, Concat("page ", record->page.value, " with ", record->count, " parts"));
   }
-  record.page = PageId(cursor.U32());
-  if (record.count > kMaxPartsOfImage) {
-    return Refuse(at, Concat("page ", record.page.value, " with ", record.count, " parts"));
-  }
-  for (size_t i = 0; i < record.count; ++i) record.addresses[i] = CheckpointAddress(version, cursor.U64());
-  if (cursor.failed()) return Refuse(at, "a record is cut off");
-  return record;
+  for (size_t i = 0; i < record->count; ++i) record->addresses[i] = CheckpointAddress(version, cursor.U64());
+  if (cursor.failed()) return Refuse(record->at, "a record is cut off");
+  return Status::Ok();
 }
 
 // A checkpoint with its ancestors.
@@ -367,25 +383,47 @@ class CheckpointReading {
 
   Result<CheckpointCounts> Read() {
     DEUT_RETURN_IF_ERROR(newest_.ReadIndex(options_));
+    sums_.resize(Threads(options_));
+    if (visitor_ != nullptr) {
+      for (Sums& sums : sums_) sums.live_bytes.resize(newest_.rules().segments().size());
+    }
     if (visitor_ != nullptr) DEUT_RETURN_IF_ERROR(visitor_->BeforePages());
     const CheckpointLineage& ancestors = newest_.head().ancestors;
     if (!ancestors.empty()) known_.emplace(newest_.head().next_page);
-    DEUT_RETURN_IF_ERROR(newest_.ReadPages(options_, [this](const PageRecord& record) -> Result<Violation> {
-      DEUT_ASSIGN_OR_RETURN(Violation wrong, Take(record));
+    DEUT_RETURN_IF_ERROR(newest_.ReadPages(options_, [this](const PageRecord& record, size_t thread) {
+      DEUT_RETURN_IF_ERROR(Take(newest_, record, &sums_[thread]));
       // The visitor may use the id as an index, so only an id that Take has accepted reaches it.
-      if (!wrong && record.recent && visitor_ != nullptr) visitor_->OnRecentChange(record.page);
-      return wrong;
+      if (record.recent && visitor_ != nullptr) visitor_->OnRecentChange(record.page);
+      return Status::Ok();
     }));
     if (!ancestors.empty()) known_->AddRange(newest_.head().pages);
     for (size_t i = ancestors.size(); i > 0; --i) DEUT_RETURN_IF_ERROR(ReadAncestor(ancestors[i - 1]));
     if (const auto wrong = newest_.rules().Roots()) return newest_.blocks().Refuse(0, *wrong);
+    if (visitor_ != nullptr) DEUT_RETURN_IF_ERROR(TellLiveBytes());
     if (visitor_ != nullptr) visitor_->OnFile(newest_.AsAncestor());
     CheckpointCounts counts = newest_.rules().counts();
-    counts.pages = pages_.load(std::memory_order_relaxed);
+    counts.pages = 0;
+    for (const Sums& sums : sums_) counts.pages += sums.pages;
     return counts;
   }
 
  private:
+  // One thread adds up the pages that it has taken. The threads share no counter that changes with each page.
+  struct alignas(64) Sums {
+    uint64_t pages = 0;
+    std::vector<uint64_t> live_bytes;  // by the segments' places
+  };
+
+  Status TellLiveBytes() {
+    const NamedSegments& segments = newest_.rules().segments();
+    for (size_t place = 0; place < segments.size(); ++place) {
+      uint64_t bytes = 0;
+      for (const Sums& sums : sums_) bytes += sums.live_bytes[place];
+      DEUT_RETURN_IF_ERROR(visitor_->OnLiveBytes(segments[place].number, bytes));
+    }
+    return Status::Ok();
+  }
+
   Status ReadAncestor(const CheckpointAncestor& ancestor) {
     const CheckpointHead& head = newest_.head();
     const std::string path = Concat(directory_, "/", CheckpointName(ancestor.number));
@@ -397,10 +435,10 @@ class CheckpointReading {
     DEUT_RETURN_IF_ERROR(blocks->ExpectBlocks(ancestor.blocks));
     FileReader file(std::move(*blocks), ancestor.number, head.dc, /*visitor=*/nullptr);
     DEUT_RETURN_IF_ERROR(file.ReadIndex(options_));
-    DEUT_RETURN_IF_ERROR(file.ReadPages(options_, [&](const PageRecord& record) {
+    DEUT_RETURN_IF_ERROR(file.ReadPages(options_, [&](const PageRecord& record, size_t thread) {
       // A file without ancestors has an image of every root of its own.
       if (record.count > 0) file.rules().NotePage(record.page);
-      return Take(record);
+      return Take(file, record, &sums_[thread]);
     }));
     DEUT_RETURN_IF_ERROR(file.blocks().ExpectChecksum(file.AsAncestor().checksum, ancestor.checksum));
     if (file.AsAncestor() != ancestor) {
@@ -411,17 +449,18 @@ class CheckpointReading {
   }
 
   // Any thread. Older files say nothing that counts about a page that a newer file has.
-  Result<Violation> Take(const PageRecord& record) {
+  Status Take(const FileReader& file, const PageRecord& record, Sums* sums) {
     if (record.page.value == 0 || record.page >= newest_.head().next_page) {
-      return Violation(Concat("page ", record.page.value, ", below ", newest_.head().next_page.value));
+      return file.blocks().Refuse(record.at,
+                                  Concat("page ", record.page.value, ", below ", newest_.head().next_page.value));
     }
-    if (known_ && !known_->Add(record.page)) return Violation();
-    if (Violation wrong = newest_.rules().Contents(record.page, record.parts(), record.recent)) return wrong;
-    if (record.count == 0) return Violation();
+    if (known_ && !known_->Add(record.page)) return Status::Ok();
+    DEUT_RETURN_IF_ERROR(file.Refused(
+        record.at, newest_.rules().Contents(record.page, record.parts(), record.recent, sums->live_bytes)));
+    if (record.count == 0) return Status::Ok();
     newest_.rules().NotePage(record.page);
-    pages_.fetch_add(1, std::memory_order_relaxed);
-    if (visitor_ != nullptr) DEUT_RETURN_IF_ERROR(visitor_->OnPage(record.page, record.parts()));
-    return Violation();
+    ++sums->pages;
+    return visitor_ == nullptr ? Status::Ok() : visitor_->OnPage(record.page, record.parts());
   }
 
   Storage& storage_;
@@ -430,7 +469,7 @@ class CheckpointReading {
   const CheckpointReadOptions& options_;
   FileReader& newest_;
   std::optional<KnownPages> known_;  // if there are ancestors
-  std::atomic<uint64_t> pages_{0};
+  std::vector<Sums> sums_;           // by the numbers of the threads
 };
 
 }  // namespace
@@ -449,9 +488,9 @@ Result<CheckpointCounts> VerifyCheckpointFile(Storage& storage, const std::strin
   DEUT_RETURN_IF_ERROR(file.ReadIndex({}));
   if (file.head() != head) return file.blocks().Refuse(0, "the head reads back as another one");
   CheckpointRules& rules = file.rules();
-  DEUT_RETURN_IF_ERROR(file.ReadPages({}, [&](const PageRecord& record) -> Result<Violation> {
+  DEUT_RETURN_IF_ERROR(file.ReadPages({}, [&](const PageRecord& record, size_t /*thread*/) {
     if (record.count > 0) rules.NotePage(record.page);
-    return rules.Contents(record.page, record.parts(), record.recent);
+    return file.Refused(record.at, rules.Contents(record.page, record.parts(), record.recent));
   }));
   return rules.counts();
 }

@@ -1,7 +1,11 @@
 #include "dc/page_store/checkpoint_rules.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/base/ids.h"
 
@@ -80,7 +84,7 @@ CheckpointRules::Violation CheckpointRules::Segment(const SegmentExtent& segment
     return Concat("segment ", segment.number, " stands out of order");
   }
   section_ = Section::kSegments;
-  const uint64_t last = segments_.empty() ? 0 : segments_.back().number;
+  const uint64_t last = segments_.last_number();
   if (segment.number <= last || segment.number >= next_segment_) {
     return Concat("segment ", segment.number, " after ", last, ", below ", next_segment_);
   }
@@ -91,18 +95,30 @@ CheckpointRules::Violation CheckpointRules::Segment(const SegmentExtent& segment
       segment.written_bytes > PageAddress::kMaxOffset) {
     return Concat("segment ", segment.number, " with ", segment.written_bytes, " bytes");
   }
-  segments_.push_back(segment);
+  segments_.Add(segment);
   ++counts_.segments;
   return std::nullopt;
 }
 
-CheckpointRules::Violation CheckpointRules::CheckAddress(PageAddress address, SegmentKind kind) const {
-  // The segments were added in ascending order, so a binary search finds them.
-  const auto place = std::ranges::lower_bound(segments_, address.segment(), {}, &SegmentExtent::number);
-  const bool named = address.valid() && place != segments_.end() && place->number == address.segment();
-  if (named && place->kind == kind && address.offset() >= kSegmentHeaderBytes &&
-      address.offset() < place->written_bytes) {
-    return std::nullopt;
+void CheckpointRules::BeginPages() {
+  DEUT_CHECK(section_ == Section::kTables || section_ == Section::kSegments);
+  section_ = Section::kPages;
+  segments_.EndAdding();
+  constexpr size_t kBitsPerRoot = 16;
+  may_be_root_.assign(std::bit_ceil(roots_.size() * kBitsPerRoot / 64 + 1), 0);
+  for (const auto& [root, has_image] : roots_) {
+    may_be_root_[WordOfBit(root)] |= uint64_t{1} << (root.value % 64);
+  }
+}
+
+CheckpointRules::Violation CheckpointRules::CheckAddress(PageAddress address, SegmentKind kind, size_t* place) const {
+  *place = segments_.Find(address.segment());
+  if (address.valid() && *place != segments_.size()) [[likely]] {
+    const SegmentExtent& segment = segments_[*place];
+    if (segment.kind == kind && address.offset() >= kSegmentHeaderBytes && address.offset() < segment.written_bytes)
+        [[likely]] {
+      return std::nullopt;
+    }
   }
   return Concat(kind == SegmentKind::kBase ? "a base part" : "a delta part", " at offset ", address.offset(),
                 " of segment ", address.segment(), ", where no such part is");
@@ -111,7 +127,7 @@ CheckpointRules::Violation CheckpointRules::CheckAddress(PageAddress address, Se
 CheckpointRules::Violation CheckpointRules::Page(PageId page, std::span<const PageAddress> newest_first, bool recent) {
   if (section_ == Section::kStart || section_ == Section::kEnd)
     return Concat("page ", page.value, " stands out of order");
-  section_ = Section::kPages;
+  if (section_ != Section::kPages) BeginPages();
   if (page <= last_page_) return Concat("page ", page.value, " after ", last_page_.value);
   if (const Violation wrong = Contents(page, newest_first, recent)) return wrong;
   last_page_ = page;
@@ -121,7 +137,7 @@ CheckpointRules::Violation CheckpointRules::Page(PageId page, std::span<const Pa
 }
 
 CheckpointRules::Violation CheckpointRules::Contents(PageId page, std::span<const PageAddress> newest_first,
-                                                     bool recent) const {
+                                                     bool recent, std::span<uint64_t> live_bytes) const {
   if (page.value == 0 || page >= next_page_) return Concat("page ", page.value, ", below ", next_page_.value);
   const bool may_have_none = has_ancestors_ || (names_previous_ && recent);
   if ((newest_first.empty() && !may_have_none) || newest_first.size() > kMaxPartsOfImage) {
@@ -130,14 +146,17 @@ CheckpointRules::Violation CheckpointRules::Contents(PageId page, std::span<cons
   for (size_t i = 0; i < newest_first.size(); ++i) {
     // An image ends with its base part; all newer parts are delta parts.
     const bool oldest = i + 1 == newest_first.size();
-    if (const Violation wrong = CheckAddress(newest_first[i], oldest ? SegmentKind::kBase : SegmentKind::kDelta)) {
+    size_t place = 0;
+    if (const Violation wrong =
+            CheckAddress(newest_first[i], oldest ? SegmentKind::kBase : SegmentKind::kDelta, &place)) {
       return Concat("page ", page.value, ": ", *wrong);
     }
+    if (!live_bytes.empty()) live_bytes[place] += newest_first[i].length_bound();
   }
   return std::nullopt;
 }
 
-void CheckpointRules::NotePage(PageId page) {
+void CheckpointRules::NoteRoot(PageId page) {
   if (const auto root = roots_.find(page); root != roots_.end()) root->second.store(true, std::memory_order_relaxed);
 }
 

@@ -154,24 +154,6 @@ void BM_OpenLarge(benchmark::State& state) {
 }
 BENCHMARK(BM_OpenLarge)->Apply(LargeStores);
 
-// Marks a million parts live, as a start does for each part that the checkpoint names.
-void BM_MarkLiveLarge(benchmark::State& state) {
-  LargeStore large(static_cast<uint64_t>(state.range(0)), static_cast<uint64_t>(state.range(1)));
-  large.Open();
-  Random random(1);
-  std::vector<PageAddress> addresses;
-  const uint64_t units = (static_cast<uint64_t>(state.range(1)) - kSegmentHeaderBytes) / PageAddress::kUnitBytes;
-  for (int i = 0; i < 1'000'000; ++i) {
-    addresses.push_back(PageAddress::Make(1 + random.Below(large.extents.size()),
-                                          kSegmentHeaderBytes + random.Below(units) * PageAddress::kUnitBytes, 16'000));
-  }
-  for (auto _ : state) {
-    for (const PageAddress address : addresses) DEUT_CHECK(large.bench.store->MarkLive(address).ok());
-  }
-  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(addresses.size()));
-}
-BENCHMARK(BM_MarkLiveLarge)->Apply(LargeStores);
-
 // Looks at the usage of all segments, as the cleaner does for up to 64 choices.
 void BM_PassOverLarge(benchmark::State& state) {
   LargeStore large(static_cast<uint64_t>(state.range(0)), static_cast<uint64_t>(state.range(1)));

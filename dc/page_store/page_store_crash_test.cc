@@ -204,12 +204,14 @@ class StoreRun {
     *store = std::move(*opened);
     const Images& images = snapshots_[number];
     if (content.pages.size() != images.size()) return Concat(content.pages.size(), " pages, not ", images.size());
+    for (const auto& [segment, bytes] : keeper.live_bytes) {
+      if (const Status status = (*store)->AddLive(segment, bytes); !status.ok()) return status.ToString();
+    }
     uint64_t live = 0;
     for (const auto& [page, addresses] : content.pages) {
       const auto image = images.find(page);
       if (image == images.end() || image->second.size() != addresses.size()) return Concat("page ", page.value);
       for (size_t i = 0; i < addresses.size(); ++i) {
-        if (const Status status = (*store)->MarkLive(addresses[i]); !status.ok()) return status.ToString();
         live += addresses[i].length_bound();
         if (addresses[i] != image->second[i].address) return Concat("page ", page.value, " has another part ", i);
         if (Failure wrong = ReadsBack(**store, page, image->second[i])) return wrong;

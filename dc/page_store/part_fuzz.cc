@@ -187,7 +187,7 @@ void PlaySegmentFile(std::string_view bytes) {
   for (const PageAddress address : found) {
     PartBuffer buffer;
     (void)(*store)->Read(address, PageId(1), &buffer);  // usually a part of another page
-    DEUT_CHECK((*store)->MarkLive(address).ok());
+    DEUT_CHECK((*store)->AddLive(address.segment(), address.length_bound()).ok());
     (*store)->MarkDead(address);
   }
 }

@@ -274,21 +274,11 @@ Status SegmentStore::ForEachPart(uint64_t segment_number, const std::function<St
   }
 }
 
-Status SegmentStore::MarkLive(PageAddress address) {
-  Status status;
-  const bool found = core_->files.table().With(address.segment(), [&](Segment& segment) {
-    const Result<Transfer> transfer = TransferFor(segment, address);
-    if (!transfer.ok()) {
-      status = transfer.status();
-      return;
-    }
-    segment.live_bytes.fetch_add(address.length_bound());
-  });
-  if (!found) {
-    return DEUT_ERROR(kCorruption, "a page part at offset ", address.offset(), " of segment ", address.segment(),
-                      ", which is not there");
-  }
-  return status;
+Status SegmentStore::AddLive(uint64_t segment_number, uint64_t bytes) {
+  const bool found =
+      core_->files.table().With(segment_number, [&](Segment& segment) { segment.live_bytes.fetch_add(bytes); });
+  if (found) return Status::Ok();
+  return DEUT_ERROR(kCorruption, "page parts in segment ", segment_number, ", which is not there");
 }
 
 void SegmentStore::MarkDead(PageAddress address) {

@@ -4,7 +4,7 @@
 //
 // States of a part:
 //   appended   Append has given it an address; nobody may read it.
-//   written    Write has returned OK: it can be read, and counts as live (length_bound() bytes), without MarkLive.
+//   written    Write has returned OK: it can be read, and counts as live (length_bound() bytes), without AddLive.
 //   dead       MarkDead: no image names it any more. Its bytes stay until its segment is removed.
 //   A part is durable if it was written before a SyncAll that returned OK.
 // Dead segments. RemoveDeadSegments removes a closed segment without live bytes when both hold:
@@ -22,7 +22,7 @@
 //   than space: fatal(). From then on every call fails with that error, and the process must end. CORRUPTION names
 //   file and offset.
 // Thread-safety: all methods from any thread. Open, a change of segment, SyncAll, RemoveDeadSegments, next_segment and
-//   totals take the mutex. Unless the store is fatal, Read, MarkLive, MarkDead, BeginCheckpoint and usage never do.
+//   totals take the mutex. Unless the store is fatal, Read, AddLive, MarkDead, BeginCheckpoint and usage never do.
 // Ownership: storage and runtime outlive the store; the store outlives its appenders and every read.
 #ifndef DC_PAGE_STORE_SEGMENT_STORE_H_
 #define DC_PAGE_STORE_SEGMENT_STORE_H_
@@ -113,7 +113,7 @@ class SegmentStore {
                                                       DcId dc, const SegmentStoreOptions& options);
   // Opens the store as checkpoint `checkpoint` names it: every segment exists, with its header, and is at least as
   // long as named. CORRUPTION if not; nothing is changed. `next_segment`: as the checkpoint has it. The caller then
-  // calls MarkLive for every address that the checkpoint names.
+  // calls AddLive for every segment in which the checkpoint names parts.
   static Result<std::unique_ptr<SegmentStore>> Open(Storage& storage, Runtime& runtime, const std::string& directory,
                                                     DcId dc, const SegmentStoreOptions& options,
                                                     CheckpointNumber checkpoint,
@@ -165,9 +165,10 @@ class SegmentStore {
                      const std::function<Status(const DamagedParts&)>& on_damage);
 
   // --- Accounting.
-  // Called at recovery, once for every address that the checkpoint names, before anything else. CORRUPTION if the
-  // store has no such place.
-  Status MarkLive(PageAddress address);
+  // Called at recovery, before anything else: parts of the segment with this sum of length_bound() are live, besides
+  // those of earlier calls. The reader of the checkpoint has checked that each lies in the segment. CORRUPTION if the
+  // store has no such segment.
+  Status AddLive(uint64_t segment, uint64_t bytes);
   // Called once for every written part that is in no image any more, or never came into one. REQUIRES: the part is
   // live.
   void MarkDead(PageAddress address);

@@ -47,7 +47,9 @@ TEST_F(SegmentStoreOpenTest, NamedSegmentsAreThereAndTheOthersGoAfterTheNextChec
   auto opened = Reopen(extents, next);
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
   SegmentStore& store = **opened;
-  for (const PageAddress address : addresses) ASSERT_EQ(store.MarkLive(address).ToString(), "OK");
+  for (const PageAddress address : addresses) {
+    ASSERT_EQ(store.AddLive(address.segment(), address.length_bound()).ToString(), "OK");
+  }
   EXPECT_EQ(ReadAll(store).ToString(), "OK");
   EXPECT_GT(store.next_segment(), unnamed->segment());
   PartBuffer buffer;
@@ -111,7 +113,9 @@ TEST_F(SegmentStoreOpenTest, ASegmentThatOnlyTheOlderGenerationNamesOutlivesIt) 
   fixture_.store.reset();
   // Checkpoint 5 names it, though it holds no page of it; so it may have been live at checkpoint 4.
   auto store = std::move(*Reopen(extents));
-  for (const PageAddress address : addresses) ASSERT_TRUE(store->MarkLive(address).ok());
+  for (const PageAddress address : addresses) {
+    ASSERT_TRUE(store->AddLive(address.segment(), address.length_bound()).ok());
+  }
   for (const PageAddress address : addresses) store->MarkDead(address);
   store->BeginCheckpoint(CheckpointNumber(6));
   EXPECT_EQ(store->SyncAll(CheckpointNumber(6))->size(), 0u);
@@ -147,11 +151,10 @@ TEST_F(SegmentStoreOpenTest, SegmentsThatContradictTheCheckpointAreRefusedAndNot
                 .status()
                 .code(),
             ErrorCode::kCorruption);
-  // Addresses that no segment has.
+  // A segment that the store does not have.
   auto opened = std::move(*Reopen(extents));
-  EXPECT_EQ(opened->MarkLive(addresses[0]).code(), ErrorCode::kOk);
-  EXPECT_EQ(opened->MarkLive(PageAddress::Make(77, 4096, 100)).code(), ErrorCode::kCorruption);
-  EXPECT_EQ(opened->MarkLive(PageAddress::Make(addresses[0].segment(), 3 << 20, 100)).code(), ErrorCode::kCorruption);
+  EXPECT_EQ(opened->AddLive(addresses[0].segment(), 100).code(), ErrorCode::kOk);
+  EXPECT_EQ(opened->AddLive(77, 100).code(), ErrorCode::kCorruption);
   EXPECT_EQ(fixture_.disk.counts().changing, before);
   opened.reset();
   // A header with any bit flipped.

@@ -54,7 +54,7 @@ TEST_F(SegmentStoreTest, PartsOfAllSizesReadBackOnceWritten) {
   EXPECT_GE(totals.bytes_written, totals.bytes_appended);
   EXPECT_GE(totals.reads, 300u);
   EXPECT_GE(totals.bytes_read, totals.live_bytes / 2);
-  // Every written part is live without a call of MarkLive.
+  // Every written part is live without a call of AddLive.
   uint64_t live = 0;
   for (const auto& [address, written] : parts_) live += address.length_bound();
   EXPECT_EQ(totals.live_bytes, live);
