@@ -92,6 +92,11 @@ void BwTree::CountRecords(PageId id, uint32_t live) {
   records_.fetch_add(int64_t{live} - int64_t{pages_.ExchangeRecords(id, live)}, std::memory_order_relaxed);
 }
 
+void BwTree::CountStoredRecords(std::span<const PageId> leaves, uint32_t live_of_each) {
+  for (const PageId leaf : leaves) pages_.RestoreRecords(leaf, live_of_each);
+  records_.fetch_add(static_cast<int64_t>(uint64_t{live_of_each} * leaves.size()), std::memory_order_relaxed);
+}
+
 BwTreeStatistics BwTree::statistics() const {
   BwTreeStatistics statistics;
   // The counters are relaxed and may be read in the middle of a change, so a sum can be negative for a moment.

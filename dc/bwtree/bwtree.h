@@ -96,6 +96,8 @@ class BwTree {
   Result<uint32_t> RecordsOfStored(PageId id, SegmentStore& store);
   // Sets the number of records that the leaf counts for in the statistics.
   void CountRecords(PageId id, uint32_t live);
+  // Recovery: the same for leaves on storage that count for none yet. Several threads may count different leaves.
+  void CountStoredRecords(std::span<const PageId> leaves, uint32_t live_of_each);
 
   using LeafHint = dc::LeafHint;
   // Finds the leaves of several keys, at most kMaxLeavesPerCall. The searches run side by side, so that their cache

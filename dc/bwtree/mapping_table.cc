@@ -268,15 +268,36 @@ ImageParts MappingTable::RestoreUnnamed(PageId id, ReclamationDomain& domain) {
   return parts;
 }
 
-void MappingTable::RestoreFree(uint64_t last) {
+MappingTable::FreeIds MappingTable::LinkUnused(uint64_t first, uint64_t end) {
+  DEUT_CHECK(first > 0 && end <= capacity_ + 1);
+  FreeIds ids;
+  for (uint64_t number = first; number < end; ++number) {
+    if (slots_[number].word.load(std::memory_order_relaxed) != 0) continue;
+    const auto id = static_cast<uint32_t>(number);
+    if (ids.count++ == 0) {
+      ids.first = id;
+    } else {
+      slots_[ids.last].word.store(PageWord::Free(PageId(id)).bits(), std::memory_order_relaxed);
+    }
+    ids.last = id;
+  }
+  return ids;
+}
+
+void MappingTable::RestoreFree(uint64_t last, std::span<const FreeIds> ranges) {
   DEUT_CHECK(last <= capacity_);
   DEUT_CHECK(last >= last_id());  // else a restored id would be allocated to a new page
   ever_used_.store(last, std::memory_order_relaxed);
-  for (uint64_t id = last; id > 0; --id) {
-    if (slots_[id].word.load(std::memory_order_relaxed) != 0) continue;
-    free_count_.fetch_add(1, std::memory_order_relaxed);
-    Push(PageId(static_cast<uint32_t>(id)), &free_top_);
+  // From the last range to the first, so that small ids are allocated first.
+  uint32_t top = free_top_.load(std::memory_order_relaxed);
+  for (size_t i = ranges.size(); i > 0; --i) {
+    const FreeIds& ids = ranges[i - 1];
+    if (ids.count == 0) continue;
+    slots_[ids.last].word.store(PageWord::Free(PageId(top)).bits(), std::memory_order_relaxed);
+    free_count_.fetch_add(ids.count, std::memory_order_relaxed);
+    top = ids.first;
   }
+  free_top_.store(top, std::memory_order_release);
 }
 
 uint64_t MappingTable::last_id() const { return std::min(ever_used_.load(std::memory_order_acquire), capacity_); }

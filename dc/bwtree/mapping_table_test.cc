@@ -1,6 +1,8 @@
 #include "dc/bwtree/mapping_table.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <vector>
@@ -208,6 +210,38 @@ TEST(MappingTableTest, ARecoveryThatIsGivenUpLeavesNothing) {
   parts.Append(PageAddress::Make(1, 4096, 100));
   (*table)->Restore(PageId(7), parts);
   EXPECT_EQ((*table)->last_id(), 7u);
+}
+
+// Ranges with free ids at their ends, in the middle, everywhere, and nowhere.
+TEST(MappingTableTest, IdsThatWereNotRestoredAreFreeInTheirOrder) {
+  constexpr uint64_t kLast = 500, kRange = 100;
+  const auto is_live = [](uint64_t id) {
+    return (id > 1 && id <= 60) || (id > 101 && id < 200) || (id > 300 && id <= 400);
+  };
+  for (const uint64_t range : {kRange, uint64_t{1}, kLast}) {
+    const auto table = std::move(*MappingTable::Create(1000));
+    uint64_t live = 0;
+    for (uint32_t id = 1; id <= kLast; ++id) {
+      if (!is_live(id)) continue;
+      ++live;
+      table->Restore(PageId(id), ImageParts(PageAddress::Make(1, 4096, 100)));
+    }
+    std::vector<MappingTable::FreeIds> ranges;
+    for (uint64_t first = 1; first <= kLast; first += range) {
+      ranges.push_back(table->LinkUnused(first, std::min(first + range, kLast + 1)));
+    }
+    table->RestoreFree(kLast, ranges);
+    EXPECT_EQ(table->used(), live);
+    EXPECT_EQ(table->last_id(), kLast);
+    ReclamationDomain domain;
+    const ReclamationDomain::Guard guard(domain);
+    const Node node;
+    for (uint32_t id = 1; id <= kLast; ++id) {
+      if (!is_live(id)) ASSERT_EQ(table->Allocate(&node), PageId(id));
+    }
+    EXPECT_EQ(table->used(), kLast);
+    EXPECT_EQ(table->Allocate(&node), PageId(kLast + 1));
+  }
 }
 
 TEST(MappingTableTest, SaysHowMuchMemoryItTakes) {

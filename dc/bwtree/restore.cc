@@ -30,6 +30,7 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
   const auto wrong = [&](std::string_view what) { return Wrong(named.id, load.parts.newest(), what); };
   if (load.table != table_) return wrong(Concat("it says that it is of table ", load.table.value));
   if (const char* what = DescribeMismatch(page, named)) return wrong(what);
+  if (page.level == 1) below->leaves.reserve(below->leaves.size() + page.count());
   for (size_t i = 0; page.level != 0 && i < page.count(); ++i) {
     const PageId child = page.child(i);
     if (!pages_.MayBeRestored(child)) return wrong("it names a page that has no image in the checkpoint");

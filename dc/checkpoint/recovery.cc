@@ -18,6 +18,8 @@ namespace {
 
 constexpr size_t kGenerations = 2;
 constexpr size_t kSampledLeaves = 32;
+// Page ids that a thread of a recovery takes at once.
+constexpr uint64_t kIdsAtOnce = 1 << 16;
 
 // Fills the mapping table and the store while a checkpoint is being read. Pages come from several threads.
 class Reading final : public CheckpointVisitor {
@@ -115,7 +117,7 @@ class InnerPages {
 
   // Adds a tree. REQUIRES: Load was not called yet.
   void Add(BwTree* tree) {
-    trees_.push_back(Tree{.tree = tree, .leaves = {}});
+    trees_.push_back(Tree{.tree = tree});
     level_.push_back(Page{trees_.size() - 1, NamedRoot(tree->root())});
     if (progress_ != nullptr) ++progress_->inner_pages;
   }
@@ -134,9 +136,14 @@ class InnerPages {
  private:
   struct Tree {
     BwTree* tree;
-    std::vector<PageId> leaves;
+    size_t leaves = 0;
     uint64_t records = 0;  // records of the sampled leaves
     uint64_t sampled = 0;
+  };
+  // The leaves that one inner page names.
+  struct Leaves {
+    size_t tree;  // index in trees_
+    std::vector<PageId> ids;
   };
   struct Page {
     size_t tree;  // index in trees_
@@ -170,8 +177,9 @@ class InnerPages {
       const size_t tree = level_[i].tree;
       BwTree::NamedPages named = std::exchange((*below)[i], {});  // freed piece by piece
       for (NamedPage& child : named.inner) level.push_back(Page{tree, std::move(child)});
-      std::vector<PageId>& leaves = trees_[tree].leaves;
-      leaves.insert(leaves.end(), named.leaves.begin(), named.leaves.end());
+      if (named.leaves.empty()) continue;
+      trees_[tree].leaves += named.leaves.size();
+      leaves_.push_back(Leaves{tree, std::move(named.leaves)});
     }
     level_ = std::move(level);
   }
@@ -182,14 +190,25 @@ class InnerPages {
     return Status(status.code(), Concat("table ", trees_[page.tree].tree->table().value, ": ", status.message()));
   }
 
+  // Returns the leaves of each tree that are read for the estimate, with the index of the tree.
+  std::vector<std::pair<size_t, PageId>> Samples() const {
+    std::vector<std::pair<size_t, PageId>> samples;
+    for (size_t i = 0; i < leaves_.size();) {
+      const size_t tree = leaves_[i].tree;
+      size_t before = 0;  // leaves of the tree in earlier lists
+      for (const size_t place : SampledLeaves(trees_[tree].leaves)) {
+        while (place - before >= leaves_[i].ids.size()) before += leaves_[i++].ids.size();
+        samples.emplace_back(tree, leaves_[i].ids[place - before]);
+      }
+      while (i < leaves_.size() && leaves_[i].tree == tree) ++i;
+    }
+    return samples;
+  }
+
   // The number of records is unknown before all leaves were read. So a sample of leaves is read, and their mean is
   // used for the others. Each later load of a leaf corrects its number.
   Status EstimateRecords() {
-    std::vector<std::pair<size_t, PageId>> samples;
-    for (size_t i = 0; i < trees_.size(); ++i) {
-      const std::vector<PageId>& leaves = trees_[i].leaves;
-      for (const size_t place : SampledLeaves(leaves.size())) samples.emplace_back(i, leaves[place]);
-    }
+    const std::vector<std::pair<size_t, PageId>> samples = Samples();
     DEUT_RETURN_IF_ERROR(ForEachInParallel(runtime_, threads_, samples.size(), [&](size_t i) {
       Tree& of = trees_[samples[i].first];
       const Result<uint32_t> records = of.tree->RecordsOfStored(samples[i].second, store_);
@@ -199,11 +218,13 @@ class InnerPages {
       of.sampled += records.ok() ? 1 : 0;
       return progress_ == nullptr ? Status::Ok() : progress_->Check();
     }));
-    for (const Tree& of : trees_) {
-      if (of.sampled == 0) continue;
-      for (const PageId leaf : of.leaves) of.tree->CountRecords(leaf, static_cast<uint32_t>(of.records / of.sampled));
-    }
-    return Status::Ok();
+    return ForEachInParallel(runtime_, threads_, leaves_.size(), [&](size_t i) {
+      const Tree& of = trees_[leaves_[i].tree];
+      if (of.sampled != 0) {
+        of.tree->CountStoredRecords(leaves_[i].ids, static_cast<uint32_t>(of.records / of.sampled));
+      }
+      return Status::Ok();
+    });
   }
 
   Runtime& runtime_;
@@ -211,10 +232,33 @@ class InnerPages {
   const int threads_;
   RecoveryProgress* const progress_;
   std::vector<Tree> trees_;
+  // Those of one tree lie together, in the order of their keys: all leaves of a tree are of one level.
+  std::vector<Leaves> leaves_;
   Mutex mutex_;  // guards, while leaves are sampled, the trees' counts
   // The pages that are loaded next: those of one tree lie together, in the order of their keys.
   std::vector<Page> level_;
 };
+
+// Frees the ids up to `last_page` that no page names, and gives up their images.
+Status FreeUnnamed(Runtime& runtime, const RecoveryOptions& options, PageId last_page,
+                   const BwTreeEnvironment& environment) {
+  MappingTable& pages = environment.pages;
+  std::vector<MappingTable::FreeIds> ranges((last_page.value + kIdsAtOnce - 1) / kIdsAtOnce);
+  DEUT_RETURN_IF_ERROR(ForEachInParallel(runtime, options.threads, ranges.size(), [&](size_t i) {
+    const uint64_t first = 1 + i * kIdsAtOnce,
+                   end = std::min<uint64_t>(first + kIdsAtOnce, uint64_t{last_page.value} + 1);
+    for (uint64_t number = first; number < end; ++number) {
+      const PageId id(static_cast<uint32_t>(number));
+      if (pages.TestAndClearNamed(id) || !pages.HasImage(id)) continue;
+      const ImageParts unnamed = pages.RestoreUnnamed(id, environment.domain);
+      for (const PageAddress part : unnamed.all()) environment.images->MarkDead(part);
+    }
+    ranges[i] = pages.LinkUnused(first, end);
+    return Status::Ok();
+  }));
+  pages.RestoreFree(last_page.value, ranges);
+  return Status::Ok();
+}
 
 // The next checkpoint belongs to the lineage of the one before the opened one. If a checkpoint was passed over, the
 // lineage of that one is damaged, and a checkpoint that continued it could not be opened either. The same holds for
@@ -328,14 +372,7 @@ Status RecoverTables(Runtime& runtime, const std::string& directory, const std::
   if (const Status loaded = inner.Load(); !loaded.ok()) {
     return loaded == ErrorCode::kCorruption ? Refusal(directory, loaded.message()) : loaded;
   }
-  for (uint32_t number = 1; number <= last_page.value; ++number) {
-    const PageId id(number);
-    if (pages.TestAndClearNamed(id) || !pages.HasImage(id)) continue;
-    const ImageParts unnamed = pages.RestoreUnnamed(id, environment.domain);
-    for (const PageAddress part : unnamed.all()) store.MarkDead(part);
-  }
-  pages.RestoreFree(last_page.value);
-  return Status::Ok();
+  return FreeUnnamed(runtime, options, last_page, environment);
 }
 
 }  // namespace deut::dc

@@ -435,6 +435,35 @@ TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeAndTheirPartsDead) {
   world_.ExpectRight();
 }
 
+// Threads look at the ids in ranges of 65,536.
+TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeInEachRange) {
+  CheckpointContent content = Content(2);
+  const size_t named = content.pages.size();
+  uint64_t live = 0;
+  for (const auto& [page, parts] : content.pages) {
+    for (const PageAddress address : parts) live += address.length_bound();
+  }
+  const PageAddress part = content.pages.begin()->second.back();
+  const std::vector<uint32_t> strays = {content.head.next_page.value + 5, 65'536, 65'537, 131'072, 200'000, 262'143};
+  for (const uint32_t stray : strays) content.pages[PageId(stray)] = {part};
+  content.head.next_page = PageId(262'147);
+  WriteCheckpoint(content);
+  RecoveryOptions options = CheckpointWorld::Options();
+  options.max_pages = 1 << 19;
+  for (const int threads : {1, 4}) {
+    options.threads = threads;
+    const Status begun = world_.Begin(options);
+    ASSERT_TRUE(begun.ok()) << begun.ToString();
+    MappingTable& pages = *world_.incarnation().pages;
+    EXPECT_EQ(pages.used(), named);
+    EXPECT_EQ(pages.last_id(), 262'146u);
+    for (const uint32_t stray : strays) EXPECT_FALSE(pages.HasImage(PageId(stray))) << stray;
+    EXPECT_EQ(world_.incarnation().store->totals().live_bytes, live);
+    world_.ExpectRight();
+    world_.End();
+  }
+}
+
 TEST_F(RecoveryTest, SegmentsThatTheOpenedCheckpointDoesNotNameStayUntilTheNextIsComplete) {
   const std::string stray = SegmentName(SegmentKind::kBase, 777);
   // A segment of an incarnation that ended before its first checkpoint.
