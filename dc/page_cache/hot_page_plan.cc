@@ -23,13 +23,13 @@ std::span<const HotPage> HotPagePlan::Take(uint64_t bytes) {
   return std::span<const HotPage>(pages_).subspan(begin, taken_ - begin);
 }
 
-std::vector<RunOfParts> PlanRuns(std::vector<PageAddress>* parts) {
+std::vector<RunOfParts> PlanRuns(std::vector<PageAddress>* parts, uint64_t max_gap_bytes) {
   std::ranges::sort(*parts);
   std::vector<RunOfParts> runs;
   for (const PageAddress part : *parts) {
     if (!runs.empty()) {
       RunOfParts& run = runs.back();
-      const uint64_t gap_end = run.last.offset() + run.last.length_bound() + kMaxGapBytes;
+      const uint64_t gap_end = run.last.offset() + run.last.length_bound() + max_gap_bytes;
       const uint64_t bytes = part.offset() + part.length_bound() - run.first.offset();
       if (part.segment() == run.first.segment() && part.offset() <= gap_end && bytes <= kMaxRunBytes) {
         run.last = part;

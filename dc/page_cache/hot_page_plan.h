@@ -1,4 +1,5 @@
-// HotPagePlan: in which order and with which reads the pages of a list are fetched. Internal to HotPages.
+// HotPagePlan: in which order and with which reads the pages of a list are fetched. Internal to HotPages, except the
+// runs (run_reader.h).
 //
 // Pages are taken in the order of their base parts on the disk, in windows: some neighbours together. All parts of a
 // window are then read by runs: parts that lie close together in a segment are read with one transfer, with the bytes
@@ -53,8 +54,8 @@ constexpr uint64_t kMaxRunBytes = 512 << 10;
 constexpr uint64_t kMaxGapBytes = 32 << 10;
 
 // Sorts the parts, and returns the runs that cover them, in the same order. A run has at most kMaxRunBytes, or one
-// part.
-std::vector<RunOfParts> PlanRuns(std::vector<PageAddress>* parts);
+// part, and gaps of at most `max_gap_bytes`.
+std::vector<RunOfParts> PlanRuns(std::vector<PageAddress>* parts, uint64_t max_gap_bytes = kMaxGapBytes);
 
 }  // namespace deut::dc
 

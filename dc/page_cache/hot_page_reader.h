@@ -1,10 +1,10 @@
-// HotPageReader: reads windows of hot pages, and brings them into memory, on one thread with one queue. Internal to
+// HotPageReader: reads windows of hot pages, and brings them into memory, on one thread with one RunReader. Internal to
 // HotPages.
 //
 // Steps for a window:
 //   look      the thread asks for the image of each page, inside a guard. A page whose base part is another one by now
 //             was written anew, so somebody has loaded it: it is left out
-//   read      all parts, by runs (hot_page_plan.h), several in flight
+//   read      all parts, by runs (run_reader.h), several in flight
 //   install   builds the page and calls BwTree::FinishLoad, as a load does. The page itself tells its table and its low
 //             key, so the list needs neither. The window ends at the first page for which there is no room: packed parts
 //             (page_store/part_compression.h) may be many times larger in memory than on the disk
@@ -17,7 +17,7 @@
 //   - The segment was removed before the read: the run is not begun. During the read: the run shares it.
 // A page that cannot be read or does not fit is dropped without a word: a request that needs it reads it again, and
 // reports what is wrong.
-// Thread-safety: one thread, except `stop`. Ownership: owns its queue and buffers; borrows the rest.
+// Thread-safety: one thread, except `stop`. Ownership: owns its RunReader; borrows the rest.
 #ifndef DC_PAGE_CACHE_HOT_PAGE_READER_H_
 #define DC_PAGE_CACHE_HOT_PAGE_READER_H_
 
@@ -30,12 +30,11 @@
 #include <vector>
 
 #include "common/base/status.h"
-#include "common/io/storage.h"
 #include "dc/bwtree/bwtree_environment.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/bwtree/tree_source.h"
 #include "dc/page_cache/hot_page_plan.h"
-#include "dc/page_store/part_run.h"
+#include "dc/page_cache/run_reader.h"
 #include "dc/page_store/segment_store.h"
 
 namespace deut::dc {
@@ -62,36 +61,24 @@ class HotPageReader {
   Outcome Fetch(std::span<const HotPage> window);
 
  private:
-  struct Read {
-    RunOfParts of;
-    PartRun run;
-    Status status;  // OK: it was read
-  };
-
-  HotPageReader(const BwTreeEnvironment& trees, SegmentStore& store, TreeSource& source, const std::atomic<bool>& stop,
-                std::function<uint64_t()> room, std::unique_ptr<IoQueue> queue);
+  HotPageReader(const BwTreeEnvironment& trees, TreeSource& source, const std::atomic<bool>& stop,
+                std::function<uint64_t()> room, std::unique_ptr<RunReader> runs);
 
   bool stops() const { return stop_.load(std::memory_order_relaxed); }
   void FindImages(std::span<const HotPage> window);
-  void PlanReads();
   void ReadAll();
-  void Begin(Read* read);
-  void End(Read* read, Status status);
-  Result<PartView> PartOf(PageAddress address, PageId page) const;
   bool Install(PageLoad* load);
 
   const BwTreeEnvironment trees_;
-  SegmentStore& store_;
   TreeSource& source_;
   const std::atomic<bool>& stop_;
   const std::function<uint64_t()> room_;
-  // The next four belong to the present window. No buffer is kept for the next one: if each kept the longest run that
-  // it has ever read, all together would grow far beyond a window.
+  // The next two belong to the present window.
   Outcome outcome_;
   std::vector<PageLoad> loads_;
-  std::vector<std::unique_ptr<Read>> reads_;  // in the order of their places
-  std::vector<IoRequest*> completed_;
-  const std::unique_ptr<IoQueue> queue_;  // the last member: its end waits for the runs in flight
+  // It keeps no buffer for the next window: if each kept the longest run that it has ever read, all together would grow
+  // far beyond a window.
+  const std::unique_ptr<RunReader> runs_;
 };
 
 }  // namespace deut::dc
