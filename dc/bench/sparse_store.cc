@@ -12,7 +12,7 @@
 #include "dc/bench/sparse_segments.h"
 #include "dc/bench/sparse_tree.h"
 #include "dc/bwtree/page_image.h"
-#include "dc/checkpoint/recovery.h"
+#include "dc/checkpoint/inner_pages.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/checkpoint_set.h"
 #include "dc/server/state_file.h"

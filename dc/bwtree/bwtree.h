@@ -49,6 +49,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
@@ -88,8 +89,13 @@ class BwTree {
   using NamedPages = dc::NamedPages;
   // Recovery (restore.cc): reads an inner page, or the root, into memory. *below: the pages that it names, in the order
   // of their keys. CORRUPTION, with page, segment and offset: the page differs from the description in `named`, is of
-  // another table, or names a page that does not exist. Several threads may restore different pages.
-  Status RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below);
+  // another table, or names a page that does not exist. `read` builds the page from its parts, which are set. Several
+  // threads may restore different pages.
+  Status RestorePage(const NamedPage& named, absl::FunctionRef<Status(PageLoad*)> read, NamedPages* below);
+  // The same; the page is read from the store.
+  Status RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below) {
+    return RestorePage(named, [&store](PageLoad* load) { return load->ReadImage(store); }, below);
+  }
   // Recovery: CORRUPTION, as above, if the restored page names another right sibling than `next` (kNoPage: none).
   Status CheckSibling(PageId id, PageId next) const;
   // Recovery: reads a leaf that is on storage and returns its number of records.

@@ -16,7 +16,7 @@ Status Wrong(PageId id, PageAddress at, std::string_view what) {
 
 }  // namespace
 
-Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPages* below) {
+Status BwTree::RestorePage(const NamedPage& named, absl::FunctionRef<Status(PageLoad*)> read, NamedPages* below) {
   const ReclamationDomain::Guard guard(domain_);  // the mapping table requires it; no other thread changes this page
   PageLoad load;
   load.id = named.id;
@@ -25,7 +25,7 @@ Status BwTree::RestorePage(const NamedPage& named, SegmentStore& store, NamedPag
     return DEUT_ERROR(kCorruption, "page ", named.id.value,
                       " is named by an inner page, but has no image in the checkpoint");
   }
-  DEUT_RETURN_IF_ERROR(load.ReadImage(store));
+  DEUT_RETURN_IF_ERROR(read(&load));
   const BasePage& page = *load.page;
   const auto wrong = [&](std::string_view what) { return Wrong(named.id, load.parts.newest(), what); };
   if (load.table != table_) return wrong(Concat("it says that it is of table ", load.table.value));

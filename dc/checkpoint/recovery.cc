@@ -6,18 +6,15 @@
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/observe/log.h"
-#include "common/sync/mutex.h"
 #include "common/sync/parallel.h"
 #include "common/testing/test_points.h"
-#include "dc/bwtree/named_page.h"
-#include "dc/bwtree/page_load.h"
+#include "dc/checkpoint/inner_pages.h"
 #include "dc/page_store/checkpoint_file.h"
 
 namespace deut::dc {
 namespace {
 
 constexpr size_t kGenerations = 2;
-constexpr size_t kSampledLeaves = 32;
 // Page ids that a thread of a recovery takes at once.
 constexpr uint64_t kIdsAtOnce = 1 << 16;
 
@@ -109,136 +106,6 @@ Result<RecoveredPages> ReadOne(Storage& storage, Runtime& runtime, const std::st
   return recovered;
 }
 
-// Loads the inner pages of all trees, level by level from the roots, with several threads for each level.
-class InnerPages {
- public:
-  InnerPages(Runtime& runtime, SegmentStore& store, const RecoveryOptions& options)
-      : runtime_(runtime), store_(store), threads_(options.threads), progress_(options.progress), mutex_(runtime) {}
-
-  // Adds a tree. REQUIRES: Load was not called yet.
-  void Add(BwTree* tree) {
-    trees_.push_back(Tree{.tree = tree});
-    level_.push_back(Page{trees_.size() - 1, NamedRoot(tree->root())});
-    if (progress_ != nullptr) ++progress_->inner_pages;
-  }
-
-  Status Load() {
-    while (!level_.empty()) {
-      std::vector<BwTree::NamedPages> below(level_.size());
-      DEUT_RETURN_IF_ERROR(ForEachInParallel(runtime_, threads_, level_.size(),
-                                             [&](size_t i) { return LoadOne(level_[i], &below[i]); }));
-      DEUT_RETURN_IF_ERROR(CheckSiblings());
-      GoDown(&below);
-    }
-    return EstimateRecords();
-  }
-
- private:
-  struct Tree {
-    BwTree* tree;
-    size_t leaves = 0;
-    uint64_t records = 0;  // records of the sampled leaves
-    uint64_t sampled = 0;
-  };
-  // The leaves that one inner page names.
-  struct Leaves {
-    size_t tree;  // index in trees_
-    std::vector<PageId> ids;
-  };
-  struct Page {
-    size_t tree;  // index in trees_
-    NamedPage named;
-  };
-
-  Status LoadOne(const Page& page, BwTree::NamedPages* below) {
-    DEUT_RETURN_IF_ERROR(InTable(page, trees_[page.tree].tree->RestorePage(page.named, store_, below)));
-    if (progress_ == nullptr) return Status::Ok();
-    progress_->inner_pages += below->inner.size();
-    ++progress_->inner_pages_loaded;
-    return progress_->Check();
-  }
-
-  // The pages of one tree in level_ are all pages of one level. Each has the bounds that its parent states, so together
-  // they cover all keys: the right sibling of each is the one that follows it. This holds for every intact checkpoint,
-  // also for one that was taken during splits and merges (checkpointer.h, step 5).
-  Status CheckSiblings() const {
-    for (size_t i = 0; i < level_.size(); ++i) {
-      const bool last = i + 1 == level_.size() || level_[i + 1].tree != level_[i].tree;
-      const PageId next = last ? kNoPage : level_[i + 1].named.id;
-      DEUT_RETURN_IF_ERROR(InTable(level_[i], trees_[level_[i].tree].tree->CheckSibling(level_[i].named.id, next)));
-    }
-    return Status::Ok();
-  }
-
-  // Replaces level_ by the inner pages that its pages name. The order by tree and key is kept.
-  void GoDown(std::vector<BwTree::NamedPages>* below) {
-    std::vector<Page> level;
-    for (size_t i = 0; i < level_.size(); ++i) {
-      const size_t tree = level_[i].tree;
-      BwTree::NamedPages named = std::exchange((*below)[i], {});  // freed piece by piece
-      for (NamedPage& child : named.inner) level.push_back(Page{tree, std::move(child)});
-      if (named.leaves.empty()) continue;
-      trees_[tree].leaves += named.leaves.size();
-      leaves_.push_back(Leaves{tree, std::move(named.leaves)});
-    }
-    level_ = std::move(level);
-  }
-
-  // Returns `status`, with the page's table in its message if it is an error.
-  Status InTable(const Page& page, const Status& status) const {
-    if (status.ok()) return status;
-    return Status(status.code(), Concat("table ", trees_[page.tree].tree->table().value, ": ", status.message()));
-  }
-
-  // Returns the leaves of each tree that are read for the estimate, with the index of the tree.
-  std::vector<std::pair<size_t, PageId>> Samples() const {
-    std::vector<std::pair<size_t, PageId>> samples;
-    for (size_t i = 0; i < leaves_.size();) {
-      const size_t tree = leaves_[i].tree;
-      size_t before = 0;  // leaves of the tree in earlier lists
-      for (const size_t place : SampledLeaves(trees_[tree].leaves)) {
-        while (place - before >= leaves_[i].ids.size()) before += leaves_[i++].ids.size();
-        samples.emplace_back(tree, leaves_[i].ids[place - before]);
-      }
-      while (i < leaves_.size() && leaves_[i].tree == tree) ++i;
-    }
-    return samples;
-  }
-
-  // The number of records is unknown before all leaves were read. So a sample of leaves is read, and their mean is
-  // used for the others. Each later load of a leaf corrects its number.
-  Status EstimateRecords() {
-    const std::vector<std::pair<size_t, PageId>> samples = Samples();
-    DEUT_RETURN_IF_ERROR(ForEachInParallel(runtime_, threads_, samples.size(), [&](size_t i) {
-      Tree& of = trees_[samples[i].first];
-      const Result<uint32_t> records = of.tree->RecordsOfStored(samples[i].second, store_);
-      if (!records.ok()) LogError("table ", of.tree->table().value, ": ", records.status().message());
-      const MutexLock lock(mutex_);
-      of.records += records.ok() ? *records : 0;
-      of.sampled += records.ok() ? 1 : 0;
-      return progress_ == nullptr ? Status::Ok() : progress_->Check();
-    }));
-    return ForEachInParallel(runtime_, threads_, leaves_.size(), [&](size_t i) {
-      const Tree& of = trees_[leaves_[i].tree];
-      if (of.sampled != 0) {
-        of.tree->CountStoredRecords(leaves_[i].ids, static_cast<uint32_t>(of.records / of.sampled));
-      }
-      return Status::Ok();
-    });
-  }
-
-  Runtime& runtime_;
-  SegmentStore& store_;
-  const int threads_;
-  RecoveryProgress* const progress_;
-  std::vector<Tree> trees_;
-  // Those of one tree lie together, in the order of their keys: all leaves of a tree are of one level.
-  std::vector<Leaves> leaves_;
-  Mutex mutex_;  // guards, while leaves are sampled, the trees' counts
-  // The pages that are loaded next: those of one tree lie together, in the order of their keys.
-  std::vector<Page> level_;
-};
-
 // Frees the ids up to `last_page` that no page names, and gives up their images.
 Status FreeUnnamed(Runtime& runtime, const RecoveryOptions& options, PageId last_page,
                    const BwTreeEnvironment& environment) {
@@ -300,12 +167,6 @@ Result<std::vector<CheckpointNumber>> FindFrom(Storage& storage, const std::stri
 
 }  // namespace
 
-std::vector<size_t> SampledLeaves(size_t leaves) {
-  std::vector<size_t> places(std::min(leaves, kSampledLeaves));
-  for (size_t i = 0; i < places.size(); ++i) places[i] = i * leaves / places.size();
-  return places;
-}
-
 Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc,
                                     const RecoveryOptions& options) {
   DEUT_ASSIGN_OR_RETURN(
@@ -349,14 +210,13 @@ Status RecoverTables(Runtime& runtime, const std::string& directory, const std::
                      const BwTreeOptions& tree_options, TableRegistry* tables) {
   DEUT_CHECK(environment.images != nullptr);
   MappingTable& pages = environment.pages;
-  SegmentStore& store = *environment.images;
   // The roots are named first, so that no other page can name them.
   for (const RecoveredTable& table : recovered) {
     if (table.root != kNoPage && !pages.MarkNamed(table.root)) {
       return DEUT_ERROR(kCorruption, "page ", table.root.value, " is the root of two tables");
     }
   }
-  InnerPages inner(runtime, store, options);
+  InnerPages inner(runtime, environment, options.threads, options.progress);
   for (const RecoveredTable& table : recovered) {
     if (table.root == kNoPage) {
       tables->RestoreDropped(table.id, table.last_dropped);

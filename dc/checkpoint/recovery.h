@@ -6,9 +6,9 @@
 //   positions allow for that: S2). If neither can be read, or they are missing (RecoveryOptions::oldest_required), the
 //   result is CORRUPTION.
 // - Every segment that the checkpoint names is checked, several at once.
-// - All inner pages are loaded, one level of all tables at a time. They determine which pages exist: ids that no
-//   inner page names are free. Each page of a level must name the next one as its right sibling; leaves are compared
-//   when they are loaded (page_load.cc).
+// - All inner pages are loaded, one level of all tables at a time, and compared with one another (inner_pages.h). They
+//   determine which pages exist: ids that no inner page names are free. Leaves are compared when they are loaded
+//   (page_load.cc).
 // Errors. CORRUPTION, with table, page, segment, offset and remedy: an object that the checkpoint names is missing or
 // differs.
 // CANCELLED: the recovery was given up (RecoveryProgress). After an error nothing on disk is changed.
@@ -67,10 +67,6 @@ struct RecoveredPages {
 // Reads the checkpoint. The result is empty if the directory has none.
 Result<RecoveredPages> RecoverPages(Storage& storage, Runtime& runtime, const std::string& directory, DcId dc,
                                     const RecoveryOptions& options);
-
-// The leaves of a tree that a recovery reads to estimate the number of the tree's records: their places among `leaves`
-// leaves in the order of their keys, ascending.
-std::vector<size_t> SampledLeaves(size_t leaves);
 
 // Builds the tables' trees and loads their inner pages. `recovered` is the result of RecoverPages. Its mapping table
 // and its store are those of `environment`, and no other thread uses them yet.

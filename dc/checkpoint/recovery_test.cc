@@ -14,6 +14,7 @@
 #include "common/io/disk_fault.h"
 #include "common/runtime/runtime.h"
 #include "dc/checkpoint/checkpoint_world_fixture.h"
+#include "dc/checkpoint/inner_pages.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/checkpoint_fixture.h"
 #include "dc/page_store/segment_format.h"
@@ -374,6 +375,23 @@ TEST_F(RecoveryTest, ADamagedInnerPageIsRefusedByNameAndADamagedLeafWhenItIsRead
   EXPECT_GT(refused, 2u);
   EXPECT_LT(refused, content.pages.size() / 2);
   ExpectOpens(2);
+}
+
+// A run may fail because of bytes of other pages. The first read behind the headers of segments is the root's.
+TEST_F(RecoveryTest, AnInnerPageWhoseRunCannotBeReadIsReadAlone) {
+  const auto fail = [this](uint64_t count) {
+    return world_.disk().AddFault(
+        {.kinds = kDiskRead, .path_contains = "/base-", .offset_from = kSegmentHeaderBytes, .count = count});
+  };
+  const int once = fail(1);
+  ExpectOpens(2);
+  EXPECT_EQ(world_.disk().hits(once), 1u);
+  world_.disk().RemoveFault(once);
+  const CheckpointWorld::Files before = world_.ReadFiles();
+  const int twice = fail(2);
+  EXPECT_EQ(world_.Begin(), ErrorCode::kIoError);
+  EXPECT_EQ(world_.disk().hits(twice), 2u);
+  EXPECT_TRUE(world_.ReadFiles() == before);
 }
 
 // --- The content of a checkpoint must be consistent.

@@ -1,6 +1,6 @@
 // RunReader: reads parts of many pages at once, on one thread with one queue. Parts that lie close together in a segment
-// are read by one transfer, a run (hot_page_plan.h), and several runs are in flight. For work that knows its pages
-// beforehand: the fetch of hot pages, and a start.
+// are read by one transfer, a run (hot_page_plan.h), and several runs are in flight. Work that knows its pages beforehand
+// uses it: the fetch of hot pages, and a start.
 //
 // A run may fail because of bytes that belong to none of its parts. So a caller that has to know whether a page can be
 // read reads that page alone after a failure.
