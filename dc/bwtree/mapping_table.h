@@ -173,6 +173,12 @@ class MappingTable {
   void Restore(PageId id, const ImageParts& parts);
   // Recovery: returns whether the id, which may be any number, has an image.
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
+  // Recovery: prefetches what MayBeRestored and MarkNamed need of the id, which may be any number.
+  void PrefetchRestored(PageId id) const {
+    if (id.value > capacity_) return;
+    Prefetch(id);
+    __builtin_prefetch(&marks_[id.value], /*rw=*/1);
+  }
   // Recovery: notes that a parent names the id, or that it is a root. False: it was named before. May be called from
   // any thread. REQUIRES: MayBeRestored.
   [[nodiscard]] bool MarkNamed(PageId id) {

@@ -10,6 +10,9 @@
 namespace deut::dc {
 namespace {
 
+// Children of an inner page whose entries of the mapping table are on their way.
+constexpr size_t kIdsAhead = 8;
+
 Status Wrong(PageId id, PageAddress at, std::string_view what) {
   return DEUT_ERROR(kCorruption, "page ", id.value, " in segment ", at.segment(), " at ", at.offset(), ": ", what);
 }
@@ -32,6 +35,8 @@ Status BwTree::RestorePage(const NamedPage& named, absl::FunctionRef<Status(Page
   if (const char* what = DescribeMismatch(page, named)) return wrong(what);
   if (page.level == 1) below->leaves.reserve(below->leaves.size() + page.count());
   for (size_t i = 0; page.level != 0 && i < page.count(); ++i) {
+    // The ids of neighbours may lie anywhere in the mapping table, and MarkNamed lets no two cache misses overlap.
+    if (i + kIdsAhead < page.count()) pages_.PrefetchRestored(page.child(i + kIdsAhead));
     const PageId child = page.child(i);
     if (!pages_.MayBeRestored(child)) return wrong("it names a page that has no image in the checkpoint");
     // The child is named before any thread can reach it from here: the pages that are freed in the end must form a
