@@ -45,6 +45,7 @@ void RunReader::Begin(RunRead* read) {
   if (begun.ok()) {
     read->run.request().context = read;
     begun = queue_->SubmitLater(&read->run.request());  // the next Reap starts all of them
+    if (!begun.ok()) read->run.Reset();
   }
   if (!begun.ok()) End(read, std::move(begun));
 }

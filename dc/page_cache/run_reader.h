@@ -4,8 +4,8 @@
 //
 // A run may fail because of bytes that belong to none of its parts. So a caller that has to know whether a page can be
 // read reads that page alone after a failure.
-// Thread-safety: one thread. Ownership: owns its queue and buffers; borrows the store. While a run is in flight, it
-// shares segment and file. Memory: the parts of the last Read and the gaps between them, until Forget.
+// Thread-safety: one thread. Ownership: owns its queue and buffers; borrows the store. A run shares its segment until
+// Forget, and its file only while it is in flight: so a reader keeps at most `runs_in_flight` files open. Memory: the parts of the last Read and the gaps between them, until Forget.
 #ifndef DC_PAGE_CACHE_RUN_READER_H_
 #define DC_PAGE_CACHE_RUN_READER_H_
 
@@ -41,7 +41,7 @@ class RunReader {
   // Reads these parts, and forgets those of the last call. Blocks on the disk. Once `stop` returns true, no run is
   // begun, as after a shortage.
   void Read(std::vector<PageAddress> parts, absl::FunctionRef<bool()> stop);
-  // Gives up segments, files and buffers.
+  // Gives up segments and buffers.
   void Forget() { reads_.clear(); }
 
   // False: the part's run could not be read, or was not begun. REQUIRES: it is one of the parts of the last Read.

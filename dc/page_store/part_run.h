@@ -3,7 +3,8 @@
 //
 // States: idle -> begun (SegmentStore::BeginReadRun) -> read (EndReadRun returned OK) -> idle (Reset). While it is
 // begun, its owner runs `request()` on a queue of the same store, and nobody touches the run from the submission until
-// the request is reaped. A run that is not idle shares its segment and file, so that both stay usable.
+// the request is reaped. A run that is not idle shares its segment. Only a begun one shares the file, so runs that are
+// read need no descriptors.
 // Thread-safety: none; one owner. Ownership: owns its memory. Errors: as SegmentStore::Read.
 #ifndef DC_PAGE_STORE_PART_RUN_H_
 #define DC_PAGE_STORE_PART_RUN_H_

@@ -232,7 +232,11 @@ Status SegmentStore::BeginReadRun(PageAddress first, PageAddress last, PartRun* 
 }
 
 Status SegmentStore::EndReadRun(PartRun* run) {
-  DEUT_CHECK(run->file_ != nullptr);
+  DEUT_CHECK(run->file_ != nullptr);  // the run was begun, and is ended once
+  // Gives up the file at the end of this function. A reader keeps many runs that are read, and the files of their
+  // segments may be far more than the cache of open files keeps.
+  const std::shared_ptr<File> file = std::move(run->file_);
+  run->request_.file = nullptr;
   const IoRequest& request = run->request_;
   DEUT_RETURN_IF_ERROR(request.status);
   StoreCounters& counters = core_->files.counters();

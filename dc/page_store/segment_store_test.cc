@@ -193,6 +193,7 @@ TEST_F(SegmentStoreTest, ARunReadsNeighbouringPartsWithOneTransfer) {
     std::vector<IoRequest*> completed;
     while (completed.empty()) (*queue)->Reap(&completed, kNoDeadline);
     ASSERT_TRUE(store().EndReadRun(&run).ok());
+    EXPECT_EQ(run.request().file, nullptr) << "a run that is read keeps no file open";
     for (auto it = first; it != parts_.end(); ++it) {
       const auto part = run.Part(it->first, it->second.page);
       ASSERT_TRUE(part.ok()) << part.status().ToString();
@@ -204,6 +205,11 @@ TEST_F(SegmentStoreTest, ARunReadsNeighbouringPartsWithOneTransfer) {
   EXPECT_EQ(store().totals().reads, 2u);
   const PageAddress gone = PageAddress::Make(parts_.begin()->first.segment() + 7, kSegmentHeaderBytes, 100);
   EXPECT_EQ(store().BeginReadRun(gone, gone, &run), ErrorCode::kNotFound);
+  // Nor does one that could not be read.
+  ASSERT_TRUE(store().BeginReadRun(parts_.begin()->first, parts_.begin()->first, &run).ok());
+  run.request().status = DEUT_ERROR(kIoError, "the disk is gone");
+  EXPECT_EQ(store().EndReadRun(&run), ErrorCode::kIoError);
+  EXPECT_EQ(run.request().file, nullptr);
 }
 
 // A thread with reads in flight opens no file.
