@@ -252,13 +252,13 @@ void MappingTable::RestoreUpTo(PageId last) {
   RaiseTo(ever_used_, uint64_t{last.value});
 }
 
-void MappingTable::Restore(PageId id, const ImageParts& parts) {
-  // The reader of the checkpoint refuses ids beyond the last one, and ids that come twice.
-  DEUT_CHECK(id != kNoPage && id.value <= capacity_);
-  DEUT_CHECK(slots_[id.value].word.load(std::memory_order_relaxed) == 0);
+bool MappingTable::Restore(PageId id, const ImageParts& parts) {
+  DEUT_CHECK(id != kNoPage && id.value <= capacity_);  // the reader of the checkpoint refuses ids beyond the last one
+  if (slots_[id.value].word.load(std::memory_order_relaxed) != 0) return false;
   RaiseTo(ever_used_, uint64_t{id.value});
   slots_[id.value].image.store(ImageOf(parts), std::memory_order_relaxed);
   slots_[id.value].word.store(PageWord::Storage(parts.newest()).bits(), std::memory_order_release);
+  return true;
 }
 
 ImageParts MappingTable::RestoreUnnamed(PageId id, ReclamationDomain& domain) {

@@ -168,9 +168,10 @@ class MappingTable {
 
   // Recovery: ids up to `last` will be restored, or were allocated.
   void RestoreUpTo(PageId last);
-  // Recovery: makes the id live, on storage, with this image. Several threads may restore different ids. REQUIRES:
-  // nothing else has begun.
-  void Restore(PageId id, const ImageParts& parts);
+  // Recovery: makes the id live, on storage, with this image. False: it is live already, and keeps its image. Several
+  // threads may restore different ids. If two restore the same one at once, both calls may return true, and a list of
+  // parts may leak: the caller gives the table up then. REQUIRES: nothing else has begun.
+  bool Restore(PageId id, const ImageParts& parts);
   // Recovery: returns whether the id, which may be any number, has an image.
   bool MayBeRestored(PageId id) const { return id.value <= capacity_ && id != kNoPage && HasImage(id); }
   // Recovery: prefetches what MayBeRestored and MarkNamed need of the id, which may be any number.

@@ -212,6 +212,22 @@ TEST(MappingTableTest, ARecoveryThatIsGivenUpLeavesNothing) {
   EXPECT_EQ((*table)->last_id(), 7u);
 }
 
+// A checkpoint may name it twice.
+TEST(MappingTableTest, AnIdIsRestoredOnce) {
+  const auto table = std::move(*MappingTable::Create(100));
+  ImageParts parts(PageAddress::Make(2, 4096, 100));
+  parts.Append(PageAddress::Make(1, 4096, 100));
+  const ImageParts other(PageAddress::Make(3, 4096, 100));
+  EXPECT_TRUE(table->Restore(PageId(7), parts));
+  EXPECT_FALSE(table->Restore(PageId(7), other));
+  EXPECT_FALSE(table->Restore(PageId(7), parts));
+  EXPECT_TRUE(table->Restore(PageId(8), other));
+  ReclamationDomain domain;
+  const ReclamationDomain::Guard guard(domain);
+  EXPECT_EQ(table->Image(PageId(7)).newest(), parts.newest());
+  EXPECT_EQ(table->Image(PageId(7)).count(), 2u);
+}
+
 // Ranges with free ids at their ends, in the middle, everywhere, and nowhere.
 TEST(MappingTableTest, IdsThatWereNotRestoredAreFreeInTheirOrder) {
   constexpr uint64_t kLast = 500, kRange = 100;

@@ -62,8 +62,10 @@ class Reading final : public CheckpointVisitor {
   Status OnPage(PageId page, std::span<const PageAddress> newest_first) override {
     ImageParts parts;
     for (const PageAddress part : newest_first) parts.Append(part);
-    out_.pages->Restore(page, parts);
-    return Status::Ok();
+    if (out_.pages->Restore(page, parts)) return Status::Ok();
+    // The reader compares the order of the parts of a file, which threads read side by side, when it has read them all.
+    return DEUT_ERROR(kCorruption, directory_, "/", CheckpointName(head_.number), ": page ", page.value,
+                      " comes twice");
   }
   Status OnLiveBytes(uint64_t segment, uint64_t bytes) override { return out_.store->AddLive(segment, bytes); }
   // The other lineage has to learn of these changes. This one has them, and writes them again.

@@ -17,6 +17,7 @@
 #include "dc/checkpoint/inner_pages.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/checkpoint_fixture.h"
+#include "dc/page_store/checkpoint_format.h"
 #include "dc/page_store/segment_format.h"
 #include "gtest/gtest.h"
 
@@ -451,6 +452,54 @@ TEST_F(RecoveryTest, IdsThatNobodyNamesAreFreeAndTheirPartsDead) {
   world_.End();
   ASSERT_TRUE(world_.Begin().ok());
   world_.ExpectRight();
+}
+
+// The page is in two groups of blocks, which threads read side by side. So the reader notices only at the end that the
+// file is out of order. All checksums are right.
+TEST_F(RecoveryTest, APageThatComesTwiceMakesTheOlderOneTheStart) {
+  constexpr uint32_t kPages = 100'000;
+  constexpr size_t kBlocksOfAGroup = 16;
+  CheckpointContent content = Content(2);
+  content.head.ancestors.clear();
+  content.head.pages = PageRange();
+  content.recent.clear();
+  const PageAddress part = content.pages.begin()->second.back();
+  const uint32_t first = content.head.next_page.value;
+  for (uint32_t page = first; page < kPages; ++page) content.pages[PageId(page)] = {part};
+  content.head.next_page = PageId(kPages);
+  WriteCheckpoint(content);
+  RecoveryOptions options = CheckpointWorld::Options();
+  options.max_pages = 1 << 17;
+  ASSERT_TRUE(world_.Begin(options).ok());
+  EXPECT_EQ(world_.incarnation().found.opened.value, 3u);
+  world_.End();
+
+  std::string bytes = world_.ReadFiles().at(NameOf(3));
+  ASSERT_GT(bytes.size(), (kBlocksOfAGroup + 1) * kCheckpointBlockBytes);
+  char* const block = bytes.data() + kBlocksOfAGroup * kCheckpointBlockBytes;
+  // Type and number of parts stand before the id.
+  StoreU32(block + kCheckpointBlockHeaderBytes + 2, first);
+  uint32_t predecessor = PredecessorOfCheckpointBlock(std::string_view(block, kCheckpointBlockBytes));
+  for (size_t at = kBlocksOfAGroup * kCheckpointBlockBytes; at < bytes.size(); at += kCheckpointBlockBytes) {
+    char* const sealed = bytes.data() + at;
+    const uint16_t version = LoadU16(sealed + 8);
+    predecessor = SealCheckpointBlock({.checkpoint = CheckpointNumber(3),
+                                       .dc = CheckpointWorld::kDc,
+                                       .offset = at,
+                                       .predecessor = predecessor,
+                                       .last = at + kCheckpointBlockBytes == bytes.size(),
+                                       .payload_bytes = LoadU32(sealed + 12),
+                                       .version = HasTableOptions(version) ? version : uint16_t{0}},
+                                      sealed);
+  }
+  world_.Write(NameOf(3), bytes);
+  for (const int threads : {1, 4}) {
+    options.threads = threads;
+    const Status begun = world_.Begin(options);
+    ASSERT_TRUE(begun.ok()) << begun.ToString();
+    EXPECT_EQ(world_.incarnation().found.opened.value, 2u);
+    world_.End();
+  }
 }
 
 // Threads look at the ids in ranges of 65,536.
