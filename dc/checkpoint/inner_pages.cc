@@ -14,9 +14,12 @@ namespace {
 constexpr size_t kSampledLeaves = 32;
 // A level with few pages has windows for all threads.
 constexpr size_t kMinWindowPages = 16;
-constexpr size_t kMaxWindowPages = 256;
+// The windows of all threads are in memory beside the pages that they become: with 16 threads 8 MiB of pages, and at
+// most as much between them. The reading of the checkpoint had as much, and a process with a small budget (--memory)
+// has to hold it.
+constexpr size_t kMaxWindowPages = 64;
 // Parts that a thread reads at once, unless one page has more.
-constexpr uint64_t kMaxWindowBytes = 4 << 20;
+constexpr uint64_t kMaxWindowBytes = 1 << 20;
 // A checkpoint writes the changed inner pages of a level one after the other. Others have leaves between them: a gap that
 // is much longer than an inner page would cost the device more than another read.
 constexpr RunReaderOptions kReads{.runs_in_flight = 4, .max_gap_bytes = 8 << 10};
