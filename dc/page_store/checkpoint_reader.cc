@@ -383,11 +383,12 @@ class CheckpointReading {
 
   Result<CheckpointCounts> Read() {
     DEUT_RETURN_IF_ERROR(newest_.ReadIndex(options_));
+    if (visitor_ != nullptr) DEUT_RETURN_IF_ERROR(visitor_->BeforePages());
+    // The visitor has refused a checkpoint that names more segments than there are, so their number may decide on memory.
     sums_.resize(Threads(options_));
     if (visitor_ != nullptr) {
       for (Sums& sums : sums_) sums.live_bytes.resize(newest_.rules().segments().size());
     }
-    if (visitor_ != nullptr) DEUT_RETURN_IF_ERROR(visitor_->BeforePages());
     const CheckpointLineage& ancestors = newest_.head().ancestors;
     if (!ancestors.empty()) known_.emplace(newest_.head().next_page);
     DEUT_RETURN_IF_ERROR(newest_.ReadPages(options_, [this](const PageRecord& record, size_t thread) {
