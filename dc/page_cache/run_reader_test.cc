@@ -105,6 +105,20 @@ TEST_F(RunReaderTest, DamageIsOfOnePart) {
   }
 }
 
+// A caller that goes on would only fail again and again.
+TEST_F(RunReaderTest, AShortageBeginsNoFurtherRun) {
+  const int fault = fixture_.disk.AddFault({.action = DiskFault::Action::kShortage, .kinds = kDiskOpen, .count = 1});
+  const std::vector<PageAddress> parts = All();
+  reader_->Read(parts, kNeverStops);
+  EXPECT_EQ(fixture_.disk.hits(fault), 1u);
+  EXPECT_TRUE(reader_->met_shortage());
+  EXPECT_EQ(reader_->Part(parts.front(), parts_.at(parts.front()).page).status(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(reader_->Part(parts.back(), parts_.at(parts.back()).page).status(), ErrorCode::kCancelled);
+  reader_->Read(parts, kNeverStops);
+  EXPECT_FALSE(reader_->met_shortage());
+  for (const PageAddress part : parts) ExpectRead(part);
+}
+
 TEST_F(RunReaderTest, AStopBeginsNoFurtherRun) {
   const uint64_t reads = store().totals().reads;
   int asked = 0;
