@@ -47,7 +47,7 @@ struct Dropped {
 Dropped Collect(const Node* head, Timestamp consolidation, BasePage::Content* content) {
   Dropped dropped;
   if (!head->is_leaf()) {
-    CollectTerms(head, content);
+    InnerTerms(head).AppendTo(content);
     return dropped;
   }
   const BasePage& old = *head->base;

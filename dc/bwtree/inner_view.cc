@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 
 namespace deut::dc {
@@ -73,34 +72,73 @@ bool HasTerm(const Node* head, std::string_view separator) {
   return ChildAt(head, separator, &first) != kNoPage;
 }
 
-void CollectTerms(const Node* head, BasePage::Content* terms) {
-  const BasePage& base = *head->base;
+InnerTerms::InnerTerms(const Node* head)
+    : base_(*head->base),
+      base_end_(head->fence->bounded() ? base_.LowerBound(head->fence->high_key()) : base_.count()) {
   const Fence& fence = *head->fence;
-  absl::InlinedVector<const IndexTermDelta*, 16> added;
-  for (const Node* node = head; node != &base; node = node->next) {
+  for (const Node* node = head; node != &base_; node = node->next) {
     if (node->kind != NodeKind::kIndexTerm) continue;
     const auto* term = static_cast<const IndexTermDelta*>(node);
     // After a split of this page, terms at or above the fence belong to the right half.
-    if (!fence.bounded() || term->separator() < fence.high_key()) added.push_back(term);
+    if (!fence.bounded() || term->separator() < fence.high_key()) added_.push_back({term, 0});
   }
-  std::sort(added.begin(), added.end(),
-            [](const IndexTermDelta* a, const IndexTermDelta* b) { return a->separator() < b->separator(); });
-  // Several threads may post the same term. The compare-and-swap lets one of them through, and the others find it.
-  const auto same = [](const IndexTermDelta* a, const IndexTermDelta* b) { return a->separator() == b->separator(); };
-  DEUT_DCHECK(std::adjacent_find(added.begin(), added.end(), same) == added.end());
+  std::sort(added_.begin(), added_.end(),
+            [](const Added& a, const Added& b) { return a.term->separator() < b.term->separator(); });
+  for (size_t i = 0; i < added_.size(); ++i) {
+    const std::string_view separator = added_[i].term->separator();
+    const size_t in_base = base_.LowerBound(separator);
+    // Several threads may post the same term. The compare-and-swap lets one of them through, and the others find it.
+    DEUT_DCHECK(in_base == base_.count() || base_.key(in_base) != separator);
+    DEUT_DCHECK(i == 0 || added_[i - 1].term->separator() != separator);
+    added_[i].place = in_base + i;
+  }
+}
+
+const IndexTermDelta* InnerTerms::AddedAt(size_t i, size_t* in_base) const {
+  size_t before = 0;
+  while (before < added_.size() && added_[before].place < i) ++before;
+  *in_base = i - before;
+  return before < added_.size() && added_[before].place == i ? added_[before].term : nullptr;
+}
+
+std::string_view InnerTerms::key(size_t i) const {
+  size_t in_base;
+  const IndexTermDelta* const term = AddedAt(i, &in_base);
+  return term != nullptr ? term->separator() : base_.key(in_base);
+}
+
+PageId InnerTerms::child(size_t i) const {
+  size_t in_base;
+  const IndexTermDelta* const term = AddedAt(i, &in_base);
+  return term != nullptr ? term->child : base_.child(in_base);
+}
+
+size_t InnerTerms::LowerBound(std::string_view key) const {
+  size_t place = std::min(base_.LowerBound(key), base_end_);
+  for (const Added& added : added_) place += added.term->separator() < key ? 1 : 0;
+  return place;
+}
+
+size_t InnerTerms::UpperBound(std::string_view key) const {
+  size_t place = std::min(base_.UpperBound(key), base_end_);
+  for (const Added& added : added_) place += added.term->separator() <= key ? 1 : 0;
+  return place;
+}
+
+void InnerTerms::AppendTo(BasePage::Content* content) const {
   size_t at = 0;
-  for (const IndexTermDelta* term : added) {
-    const size_t place = base.LowerBound(term->separator());
-    DEUT_DCHECK(place == base.count() || base.key(place) != term->separator());
-    terms->AddRun(base, at, place);
-    at = place;
+  for (size_t i = 0; i < added_.size(); ++i) {
+    const size_t in_base = added_[i].place - i;
+    content->AddRun(base_, at, in_base);
+    at = in_base;
+    const IndexTermDelta& term = *added_[i].term;
     PageEntry entry;
-    entry.data = term->separator().data();
-    entry.key_bytes = term->key_bytes;
-    entry.child = term->child;
-    terms->Add(entry);
+    entry.data = term.separator().data();
+    entry.key_bytes = term.key_bytes;
+    entry.child = term.child;
+    content->Add(entry);
   }
-  terms->AddRun(base, at, fence.bounded() ? base.LowerBound(fence.high_key()) : base.count());
+  content->AddRun(base_, at, base_end_);
 }
 
 }  // namespace deut::dc

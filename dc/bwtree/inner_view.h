@@ -6,9 +6,11 @@
 #ifndef DC_BWTREE_INNER_VIEW_H_
 #define DC_BWTREE_INNER_VIEW_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "absl/container/inlined_vector.h"
 #include "dc/bwtree/base_page.h"
 #include "dc/bwtree/node.h"
 
@@ -61,8 +63,36 @@ bool HasTerm(const Node* head, std::string_view separator);
 // first term, which states where the page begins. REQUIRES: the page covers the separator.
 PageId ChildAt(const Node* head, std::string_view separator, bool* first);
 
-// Collects all terms of the page below its fence, for a new base page.
-void CollectTerms(const Node* head, BasePage::Content* terms);
+// All terms of the page below its fence, in order, read where they lie: nothing is copied. Valid inside the guard in
+// which the head was read.
+class InnerTerms {
+ public:
+  // REQUIRES: an inner page that is not removed.
+  explicit InnerTerms(const Node* head);
+
+  size_t count() const { return base_end_ + added_.size(); }
+  std::string_view key(size_t i) const;
+  PageId child(size_t i) const;
+  // The first term whose key is >= `key`, or > `key`; count() if there is none. The first term counts as below every
+  // key.
+  size_t LowerBound(std::string_view key) const;
+  size_t UpperBound(std::string_view key) const;
+  // Appends the terms, for a new base page.
+  void AppendTo(BasePage::Content* content) const;
+
+ private:
+  // A term that stands in a delta.
+  struct Added {
+    const IndexTermDelta* term;
+    size_t place;  // its index among all terms
+  };
+  // Returns the delta that is the i-th term. Null: that is a term of the base, with index *in_base there.
+  const IndexTermDelta* AddedAt(size_t i, size_t* in_base) const;
+
+  const BasePage& base_;
+  size_t base_end_;  // terms of the base behind it belong to the right neighbour
+  absl::InlinedVector<Added, 16> added_;
+};
 
 }  // namespace deut::dc
 

@@ -15,11 +15,7 @@ std::vector<std::string> BwTree::FindUnloadedLeaves(const Target& target, bool a
   std::vector<std::string> lows;
   const ReclamationDomain::Guard guard(domain_);
   if (pages_.Load(root_)->level == 0) return lows;
-  const Node* const parent = Descend(/*level=*/1, target).head();
-  // Most parents are a single base page already.
-  Owned<BasePage> built;
-  if (parent != parent->base) built = BuildConsolidated(parent);
-  const BasePage& terms = built != nullptr ? *built : *parent->base;
+  const InnerTerms terms(Descend(/*level=*/1, target).head());
   // Index behind the named leaf. It is not 0, because the first term is below every key.
   const bool endless = target.side == Side::kBelow && target.key.empty();
   const size_t behind = endless                    ? terms.count()

@@ -10,6 +10,7 @@
 #include "common/testing/test_points.h"
 #include "dc/bwtree/consolidate.h"
 #include "dc/bwtree/delta_choice.h"
+#include "dc/bwtree/inner_view.h"
 #include "dc/bwtree/page_image.h"
 #include "dc/bwtree/page_state.h"
 
@@ -63,6 +64,8 @@ void PageFlusher::SetSpaceUse(SpaceUse use) {
 
 PageFlusher::Added PageFlusher::Add(BwTree& tree, PageId id) {
   DEUT_DCHECK(domain_.guard_held());
+  // Most pages that are added are clean: they cost no allocation.
+  if (const Node* const head = pages_.Load(id); head == nullptr || IsClean(head)) return Added::kClean;
   std::vector<PageId> waiting{id};
   std::vector<PageId> first;
   for (;;) {
@@ -132,9 +135,9 @@ bool PageFlusher::CollectPrerequisites(const Node* mark, std::vector<PageId>* fi
     first->push_back(sibling);
   }
   if (mark->is_leaf()) return true;
-  const Owned<BasePage> page = BuildConsolidated(mark, Timestamp());
-  for (size_t i = 0; i < page->count(); ++i) {
-    const PageId child = page->child(i);
+  const InnerTerms terms(mark);
+  for (size_t i = 0; i < terms.count(); ++i) {
+    const PageId child = terms.child(i);
     const Node* const head = pages_.Load(child);
     if (const auto adding = adding_.find(child); adding != adding_.end()) {
       if (IsRestructuredSince(head, adding->second) && DEUT_STEP("flush.child_as_encoded")) return false;

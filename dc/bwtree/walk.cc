@@ -54,17 +54,17 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
     return;
   }
   const PageView parent = Descend(static_cast<uint8_t>(level + 1), Target(walk->high, Side::kBelow));
-  const Owned<BasePage> terms = BuildConsolidated(parent.head());
+  const InnerTerms terms(parent.head());
   // Children at or above the walk's bound were visited before.
-  size_t end = walk->high.empty() ? terms->count() : terms->LowerBound(walk->high);
-  bool bounded = terms->fence->bounded();
-  std::string_view high = terms->fence->high_key();
-  if (end != terms->count()) {
+  size_t end = walk->high.empty() ? terms.count() : terms.LowerBound(walk->high);
+  bool bounded = parent.head()->fence->bounded();
+  std::string_view high = parent.head()->fence->high_key();
+  if (end != terms.count()) {
     bounded = true;
-    high = terms->key(end);
+    high = terms.key(end);
   }
   for (; end > 0; --end) {
-    const PageId child = terms->child(end - 1);
+    const PageId child = terms.child(end - 1);
     DEUT_POINT("bwtree.walk.before_unposted");
     PageWord word = pages_.LoadWord(child);
     // A page on storage has all its terms in the current parent. If that is not the parent that was read, the rest is
@@ -83,11 +83,12 @@ void BwTree::VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor) {
     }
     visitor->Visit(VisitedPage{child, word, parent.id, parent.head(), high, bounded});
     bounded = true;
-    high = terms->key(end - 1);
+    high = terms.key(end - 1);
   }
-  DEUT_DCHECK(walk->high.empty() || terms->low() < walk->high);  // each call moves the walk
-  walk->high.assign(terms->low());
-  walk->complete = terms->low().empty();
+  const std::string_view low = parent.head()->base->low();
+  DEUT_DCHECK(walk->high.empty() || low < walk->high);  // each call moves the walk
+  walk->high.assign(low);
+  walk->complete = low.empty();
 }
 
 }  // namespace deut::dc

@@ -11,6 +11,8 @@
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/consolidate.h"
+#include "dc/bwtree/inner_view.h"
 #include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
 #include "gtest/gtest.h"
@@ -238,6 +240,38 @@ TEST(Walk, APageEvictedWhileItsMergeIsUndoneIsVisitedAsItIs) {
     t.ExpectRight();
   }
   EXPECT_GT(met, 0);
+}
+
+// The terms of an inner page, read where they lie, are those of the page that its chain is consolidated to.
+TEST(Walk, TheTermsOfAChainAreThoseOfItsConsolidatedPage) {
+  // Chains of terms stay long, and pages are split at each level.
+  BwTreeOptions options = SmallPages();
+  options.inner_chain_length = 12;
+  StoredTree t(options);
+  size_t with_deltas = 0;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    t.Put(i * 7919 % 2000, StoredTree::kValue);
+    if (i % 50 != 49) continue;
+    const ReclamationDomain::Guard guard(t.domain());
+    for (uint8_t level = 1; level <= t.tree().root_level(); ++level) {
+      t.Walk(level, [&](const VisitedPage& page) {
+        const Node* const head = page.word.head();
+        with_deltas += head->kind != NodeKind::kBase ? 1 : 0;
+        const InnerTerms terms(head);
+        const Owned<BasePage> built = BuildConsolidated(head, Timestamp());
+        ASSERT_EQ(terms.count(), built->count());
+        for (size_t at = 0; at < terms.count(); ++at) {
+          ASSERT_EQ(terms.key(at), built->key(at));
+          ASSERT_EQ(terms.child(at), built->child(at));
+          // The first term counts as below every key.
+          ASSERT_EQ(terms.LowerBound(terms.key(at)), std::max<size_t>(at, 1));
+          ASSERT_EQ(terms.UpperBound(terms.key(at)), at + 1);
+          ASSERT_EQ(terms.LowerBound(std::string(terms.key(at)) + '\0'), at + 1);
+        }
+      });
+    }
+  }
+  EXPECT_GT(with_deltas, 10u);
 }
 
 // While a parent's pages are visited, one of them is split, its term is posted, and it is evicted and changed again

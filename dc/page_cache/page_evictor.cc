@@ -118,7 +118,8 @@ class PageEvictor::FlushVisitor final : public PageVisitor {
       : tree_(tree), flusher_(flusher), upper_bounds_(upper_bounds.begin(), upper_bounds.end()) {}
 
   void Visit(const VisitedPage& page) override {
-    if (page.parent == kNoPage || flusher_.full() || !upper_bounds_.contains(page.high)) return;
+    if (page.word.on_storage() || page.parent == kNoPage) return;
+    if (flusher_.full() || !upper_bounds_.contains(page.high)) return;
     if (flusher_.Add(tree_, page.id) == PageFlusher::Added::kAdded) added_.insert(page.id);
   }
 
@@ -137,7 +138,7 @@ class PageEvictor::EvictVisitor final : public PageVisitor {
   EvictVisitor(BwTree& tree, const PageSet& written) : tree_(tree), written_(written) {}
 
   void Visit(const VisitedPage& page) override {
-    if (written_.contains(page.id)) evicted_ += tree_.Evict(page) ? 1 : 0;
+    if (!page.word.on_storage() && written_.contains(page.id)) evicted_ += tree_.Evict(page) ? 1 : 0;
   }
 
   uint64_t evicted() const { return evicted_; }
