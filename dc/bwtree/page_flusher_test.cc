@@ -299,6 +299,23 @@ TEST(PageFlusher, AFullBatchTakesNothingMore) {
   EXPECT_TRUE(IsCleanPage(t, leftmost));
 }
 
+// A checkpoint retries a page until it is added. So each retry has to add something.
+TEST(PageFlusher, OfTooManyPagesThatWaitForOneAnotherThoseAtTheEndAreAdded) {
+  StoredTree t;
+  t.Fill(0, 80'000);  // no page was written
+  ASSERT_GT(t.Pages(0).size(), 5000u);
+  const PageId leftmost = t.LeafOf(0);
+  int writes = 0;
+  while (AddOk(t, leftmost) == Added::kBusy) {
+    ASSERT_FALSE(t.flusher().empty());
+    ASSERT_TRUE(t.flusher().Write().ok());
+    ++writes;
+    ASSERT_LT(writes, 100);
+  }
+  ASSERT_TRUE(t.flusher().Write().ok());
+  EXPECT_TRUE(IsCleanPage(t, leftmost));
+}
+
 // Rule X1: below the bound an image omits tombstones only, and raises its flat timestamp for them.
 TEST(PageFlusher, TombstonesBelowTheConsolidationTimestampAreNotWritten) {
   StoredTree t;
