@@ -17,20 +17,11 @@ constexpr size_t kMaxFiles = 4 * kMaxFilesOfRound;
 static_assert(kMaxFiles <= kMaxAncestors);
 // Ids that are captured under one guard, so that retired memory is given back meanwhile.
 constexpr uint32_t kIdsOfGuard = 4096;
-constexpr uint64_t kWordIds = MappingTable::kMarksPerWord;
+constexpr uint64_t kWordIds = PageBits::kIdsOfWord;
 
 constexpr uint64_t kNoBound = UINT64_MAX;
 
-uint64_t WordAt(const std::vector<uint64_t>& bits, uint64_t word) { return word < bits.size() ? bits[word] : 0; }
-
-bool HasBit(const std::vector<uint64_t>& bits, uint64_t number) {
-  return (WordAt(bits, number / kWordIds) >> (number % kWordIds) & 1) != 0;
-}
-
-void AddBits(uint64_t word, uint64_t marks, std::vector<uint64_t>* bits) {
-  if (bits->size() <= word) bits->resize(word + 1);
-  (*bits)[word] |= marks;
-}
+bool Has(const PageBits& bits, uint64_t number) { return bits.Contains(PageId(static_cast<uint32_t>(number))); }
 
 uint64_t NumberAt(const std::vector<uint64_t>& images, size_t place) {
   return place < images.size() ? images[place] >> 8 : kNoBound;
@@ -56,15 +47,15 @@ uint64_t CheckpointLineages::CompleteBytes() const {
 }
 
 uint64_t CheckpointLineages::memory_bytes() const {
-  return (images_.capacity() + later_.capacity() + lineages_[0].changed.capacity() + lineages_[1].changed.capacity()) *
-         sizeof(uint64_t);
+  return (images_.capacity() + later_.capacity()) * sizeof(uint64_t) + lineages_[0].changed.memory_bytes() +
+         lineages_[1].changed.memory_bytes();
 }
 
 template <typename Use>
 void CheckpointLineages::TakeMarks(Use&& use) {
   pages_.TakeChanged([&](uint64_t word, uint64_t marks) {
-    AddBits(word, marks, &running().changed);
-    if (DEUT_STEP("checkpoint.both_lineages")) AddBits(word, marks, &lineages_[newest_].changed);
+    running().changed.AddWord(word, marks);
+    if (DEUT_STEP("checkpoint.both_lineages")) lineages_[newest_].changed.AddWord(word, marks);
     use(word, marks);
   });
 }
@@ -81,8 +72,7 @@ void CheckpointLineages::ForgetFiles() {
 void CheckpointLineages::Begin(bool complete) {
   Clear();
   TakeMarks([](uint64_t, uint64_t) {});
-  uint64_t changed = 0;
-  for (const uint64_t word : running().changed) changed += static_cast<uint64_t>(std::popcount(word));
+  const uint64_t changed = running().changed.Count();
   const uint64_t all_bytes = CompleteBytes();
   const uint64_t changed_bytes = changed * (all_bytes / std::max<uint64_t>(pages_.used(), 1));
   const uint64_t range_bytes = std::max(changed_bytes + all_bytes / kMaxFilesOfRound, options_.min_range_bytes);
@@ -98,22 +88,22 @@ void CheckpointLineages::Begin(bool complete) {
   Capture(range_.end, end, &running().changed, kNoBound);
 }
 
-PageId CheckpointLineages::Capture(PageId first, PageId end, const Bits* of, uint64_t bytes) {
-  const Bits& recent = lineages_[newest_].changed;
+PageId CheckpointLineages::Capture(PageId first, PageId end, const PageBits* of, uint64_t bytes) {
+  const PageBits& recent = lineages_[newest_].changed;
   const size_t begin = images_.size();
   uint64_t number = first.value;
   while (number < end.value) {
     const ReclamationDomain::Guard guard(domain_);
     const uint64_t pause = std::min<uint64_t>(number + kIdsOfGuard, end.value);
     while (number < pause) {
-      if (of != nullptr && number % kWordIds == 0 && WordAt(*of, number / kWordIds) == 0) {
+      if (of != nullptr && number % kWordIds == 0 && of->Word(number / kWordIds) == 0) {
         number = std::min(number + kWordIds, pause);
         continue;
       }
       if (of == nullptr) {
         if ((images_.size() - begin) * sizeof(uint64_t) >= bytes) return PageId(static_cast<uint32_t>(number));
-        CaptureImage(number, /*without_parts=*/HasBit(recent, number), &images_);
-      } else if (HasBit(*of, number)) {
+        CaptureImage(number, /*without_parts=*/Has(recent, number), &images_);
+      } else if (Has(*of, number)) {
         CaptureImage(number, /*without_parts=*/true, &images_);
       }
       ++number;
@@ -174,7 +164,7 @@ Status CheckpointLineages::AddPages(CheckpointWriter* writer) const {
     if (NumberAt(images_, i) == number) i += 1 + PartsAt(images_, i);
     if (is_later) later += 1 + PartsAt(later_, later);
     const PageId page(static_cast<uint32_t>(number));
-    const bool recent = !previous.files.empty() && HasBit(previous.changed, number);
+    const bool recent = !previous.files.empty() && previous.changed.Contains(page);
     // In the range, a page without a record has no image. Only the other lineage may have to know that it had one.
     if (parts.empty() && range_.first <= page && page < range_.end && !recent) continue;
     DEUT_RETURN_IF_ERROR(writer->AddPage(page, parts, recent));
@@ -185,7 +175,7 @@ void CheckpointLineages::Completed(const CheckpointAncestor& file) {
   Lineage& lineage = running();
   lineage.files = ancestors_;
   lineage.files.push_back(file);
-  std::ranges::fill(lineage.changed, 0);
+  lineage.changed.Clear();
   lineage.next_range = range_.end;
   newest_ = 1 - newest_;
   Clear();

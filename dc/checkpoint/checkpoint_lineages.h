@@ -38,6 +38,7 @@
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/mapping_table.h"
+#include "dc/bwtree/page_bits.h"
 #include "dc/page_store/checkpoint_file.h"
 #include "dc/page_store/checkpoint_lineage.h"
 
@@ -78,14 +79,13 @@ class CheckpointLineages {
   uint64_t memory_bytes() const;
 
  private:
-  using Bits = std::vector<uint64_t>;  // a bit for each page id
   // For each page: (id << 8) plus its number of parts, then the parts' addresses. Compact, because it counts against the
   // memory budget.
   using Images = std::vector<uint64_t>;
 
   struct Lineage {
     CheckpointLineage files;  // the oldest first
-    Bits changed;
+    PageBits changed;
     PageId next_range = PageId(1);
   };
 
@@ -98,7 +98,7 @@ class CheckpointLineages {
   // Captures the ids from `first` to the one before `end`: those with a bit in `of`, if it is not null, else all that
   // have an image, or have lost it since the newest checkpoint, until they have `bytes` bytes. Returns the id behind the
   // last one.
-  PageId Capture(PageId first, PageId end, const Bits* of, uint64_t bytes);
+  PageId Capture(PageId first, PageId end, const PageBits* of, uint64_t bytes);
   void CaptureImage(uint64_t number, bool without_parts, Images* to) const;
   // Drops files that the new one makes superfluous.
   void SetAncestors();
