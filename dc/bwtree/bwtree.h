@@ -53,6 +53,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
+#include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree_environment.h"
 #include "dc/bwtree/bwtree_options.h"
 #include "dc/bwtree/inner_view.h"
@@ -60,7 +61,9 @@
 #include "dc/bwtree/mapping_table.h"
 #include "dc/bwtree/named_page.h"
 #include "dc/bwtree/node.h"
+#include "dc/bwtree/page_bits.h"
 #include "dc/bwtree/page_load.h"
+#include "dc/bwtree/page_state.h"
 #include "dc/bwtree/page_view.h"
 #include "dc/bwtree/page_visitor.h"
 #include "dc/bwtree/scan_cursor.h"
@@ -166,9 +169,10 @@ class BwTree {
                                               std::string_view end = {});
   // walk.cc: a walk visits the children of one inner page at a time, from right to left.
   using Walk = LevelWalk;
-  // Visits the pages of `level` that have one common parent, and moves the walk. VisitedPage::parent is kNoPage for
-  // the root, and for a page whose split has no index term yet.
-  void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor);
+  // Visits the pages of `level` that have one common parent, and moves the walk. Of these it visits only those in `only`,
+  // if that is not null, but the root in any case. VisitedPage::parent is kNoPage for the root. A page whose split has
+  // no index term yet is not visited.
+  void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor, const PageBits* only = nullptr);
   uint8_t root_level();
 
   // evict.cc: evicts the page if it is a leaf, is clean, and its parent has the terms of all its splits. Only the
@@ -216,6 +220,14 @@ class BwTree {
 
   BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root);
 
+  // Replaces the page by one that may have something its image lacks. So it marks the page as dirty first, unless the
+  // page is marked already (mapping_table.h). REQUIRES: a guard, in which `expected` was read. False: another thread was
+  // first.
+  [[nodiscard]] bool Change(PageId id, PageWord expected, const Node* desired) {
+    if (!IsMarkedDirty(expected.head()) && DEUT_STEP("checkpoint.mark_dirty")) pages_.MarkDirty(id);
+    DEUT_POINT("bwtree.change.before_cas");
+    return pages_.Replace(id, expected, PageWord::Memory(desired));
+  }
   bool MayRestructure() const { return gate_ == nullptr || !gate_->closed(); }
 
   // descend.cc
@@ -242,9 +254,6 @@ class BwTree {
                          const LeafHint& hint);
   // Puts the delta on a page that is entirely on storage. REQUIRES: a guard. False: nothing happened.
   bool PutOnStored(const PageView& page, Owned<RecordDelta>* delta);
-  // walk.cc: visits the pages that were split off `left`, up to `high`, and whose terms are not posted yet, from
-  // right to left. These pages have no parent.
-  bool VisitUnposted(PageId left, const Node* head, bool bounded, std::string_view high, PageVisitor* visitor);
   // consolidate.cc. All REQUIRE a guard.
   bool NeedsConsolidation(const Node* head) const;
   bool MustConsolidate(const Node* head) const;

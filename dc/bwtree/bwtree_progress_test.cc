@@ -39,8 +39,8 @@ constexpr const char* kTreePoints[] = {
     "bwtree.update.before_cas",        "bwtree.update.before_forced_cas", "bwtree.consolidate.collected",
     "bwtree.consolidate.before_cas",   "bwtree.split.before_cas",         "bwtree.split.before_post",
     "bwtree.forced_split.before_post", "bwtree.split_root.before_cas",    "bwtree.post.before_cas",
-    "bwtree.descend.step_right",       "bwtree.descend.before_child",     "mapping_table.pop.before_cas",
-    "mapping_table.push.before_cas"};
+    "bwtree.change.before_cas",        "bwtree.descend.step_right",       "bwtree.descend.before_child",
+    "mapping_table.pop.before_cas",    "mapping_table.push.before_cas"};
 
 class Workload {
  public:

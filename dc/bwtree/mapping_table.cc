@@ -35,7 +35,8 @@ Result<std::unique_ptr<MappingTable>> MappingTable::Create(uint32_t capacity) {
 MappingTable::MappingTable(void* memory, uint32_t capacity)
     : slots_(static_cast<Slot*>(memory)),
       changed_(reinterpret_cast<std::atomic<uint64_t>*>(slots_ + size_t{capacity} + 1)),
-      records_(reinterpret_cast<std::atomic<uint32_t>*>(changed_ + WordsOfMarks(capacity))),
+      dirty_(changed_ + WordsOfMarks(capacity)),
+      records_(reinterpret_cast<std::atomic<uint32_t>*>(dirty_ + WordsOfMarks(capacity))),
       marks_(reinterpret_cast<std::atomic<uint8_t>*>(records_ + size_t{capacity} + 1)),
       capacity_(capacity) {
   static_assert(sizeof(Slot) + sizeof(std::atomic<uint32_t>) + sizeof(std::atomic<uint8_t>) == kBytesPerId);
@@ -53,7 +54,7 @@ MappingTable::~MappingTable() {
 }
 
 size_t MappingTable::BytesFor(uint64_t capacity) {
-  return (capacity + 1) * kBytesPerId + WordsOfMarks(capacity) * sizeof(uint64_t);
+  return (capacity + 1) * kBytesPerId + 2 * WordsOfMarks(capacity) * sizeof(uint64_t);
 }
 
 PageId MappingTable::PopFree() {

@@ -39,6 +39,27 @@
 //   An image that is exchanged after the checkpoint has read it has its second mark behind that, for the next one.
 // With the first mark alone, the second of these would be lost. With the second one alone, a thread that stops after
 // its exchange would hide the image of a page from a checkpoint that already relies on it.
+// Dirty pages. Another bit for each id tells a checkpoint which pages it has to visit, so that its cost follows the
+// changes. A page is dirty when its image lacks something of it (page_state.h).
+// States of a page, and the steps between them. "marked": the bit is set, or a checkpoint has taken it and not visited
+// the page yet.
+//   clean         --MarkDirty--> clean, marked     by the thread that is about to change the page. It costs a load, and
+//                                                  a write only if the bit is not set
+//   clean, marked --Replace--> dirty, marked       the change, inside the same guard as MarkDirty. Later changes find a
+//                                                  delta on the page, and need not mark it
+//   any, marked   --TakeDirty, visit--> any        a checkpoint takes the bits (exchange with 0), waits until all guards
+//                                                  held then have ended, and visits these pages. A page that it finds
+//                                                  dirty gets the mark of a flush, so the next change marks it anew
+// So no page is dirty without being marked, unless it is being written. If it cannot be written, the checkpoint keeps
+// what it has taken for the next one. Races of a thread that changes a clean page with a checkpoint:
+//   mark, take, replace, visit    The checkpoint waits for the thread's guard, and finds the change.
+//   take, mark, replace, visit    The checkpoint writes the change, which may be too new for it to need. The bit stays
+//                                 for the next one, which finds a clean page.
+//   take, visit, mark, replace    The bit stays for the next checkpoint, to which the change belongs.
+//   The bit was set, so the thread does not write it, and then it is taken: like the first. The thread has loaded it
+//   inside its guard.
+// Without the wait, "mark, take, visit, replace" leaves a dirty page without a mark. No later change of it sets one,
+// and no checkpoint contains its changes, whatever position it claims.
 // Memory order: Replace and Allocate release the contents of the node, Load acquires them. No method needs a
 // store-load order.
 // Thread-safety: all methods may be called from any thread, latch-free. Load, Replace, Allocate, Free and Image need
@@ -55,6 +76,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
@@ -65,9 +87,10 @@ namespace deut::dc {
 
 class MappingTable {
  public:
-  // Bytes of address space for each id; bytes of memory once the id is used. The bit for changed images comes on top.
+  // Bytes of address space for each id; bytes of memory once the id is used. The bits for changed images and for dirty
+  // pages come on top.
   static constexpr size_t kBytesPerId = 21;
-  // Marks of changed images that are taken together: those of the ids from 64 * i to 64 * i + 63.
+  // Marks of changed images, and of dirty pages, that are taken together: those of the ids from 64 * i to 64 * i + 63.
   static constexpr uint64_t kMarksPerWord = 64;
 
   // Returns RESOURCE_EXHAUSTED if the system refuses the address space (kBytesPerId for each id).
@@ -160,10 +183,21 @@ class MappingTable {
   // Takes all marks of changed images: calls `take(i, marks)` for each word `i` with some, in ascending order.
   template <typename Take>
   void TakeChanged(Take&& take) {
-    for (uint64_t i = 0; i <= last_id() / kMarksPerWord; ++i) {
-      if (changed_[i].load(std::memory_order_relaxed) == 0) continue;
-      take(i, changed_[i].exchange(0, std::memory_order_acq_rel));
-    }
+    TakeMarks(changed_, std::forward<Take>(take));
+  }
+
+  // Notes that the next checkpoint has to visit the page. Called before the page is changed. REQUIRES: a guard, which the
+  // caller holds until it has changed the page.
+  void MarkDirty(PageId id) {
+    std::atomic<uint64_t>& marks = dirty_[id.value / kMarksPerWord];
+    const uint64_t mark = uint64_t{1} << (id.value % kMarksPerWord);
+    // Most pages are marked already. All threads share the word, so they only read it then.
+    if ((marks.load(std::memory_order_relaxed) & mark) == 0) marks.fetch_or(mark, std::memory_order_acq_rel);
+  }
+  // Takes all marks of dirty pages, as TakeChanged.
+  template <typename Take>
+  void TakeDirty(Take&& take) {
+    TakeMarks(dirty_, std::forward<Take>(take));
   }
 
   // Recovery: ids up to `last` will be restored, or were allocated.
@@ -273,6 +307,13 @@ class MappingTable {
   }
   static size_t BytesFor(uint64_t capacity);
   static size_t WordsOfMarks(uint64_t capacity) { return capacity / kMarksPerWord + 1; }
+  template <typename Take>
+  void TakeMarks(std::atomic<uint64_t>* words, Take&& take) {
+    for (uint64_t i = 0; i <= last_id() / kMarksPerWord; ++i) {
+      if (words[i].load(std::memory_order_relaxed) == 0) continue;
+      take(i, words[i].exchange(0, std::memory_order_acq_rel));
+    }
+  }
   static ImageParts PartsOf(uint64_t image);
   uint64_t ImageOf(const ImageParts& parts);
   // Free the image's list of parts, if it has one. DeleteList: no other thread has seen the list. RetireList: another
@@ -283,7 +324,8 @@ class MappingTable {
   void Push(PageId id, std::atomic<uint32_t>* top);
 
   Slot* const slots_;
-  std::atomic<uint64_t>* const changed_;  // a bit for each id
+  std::atomic<uint64_t>* const changed_;  // a bit for each id, as in dirty_
+  std::atomic<uint64_t>* const dirty_;
   std::atomic<uint32_t>* const records_;
   std::atomic<uint8_t>* const marks_;
   const uint64_t capacity_;  // ids 1 .. capacity_; id 0 names no page

@@ -290,15 +290,38 @@ TEST(MappingTableTest, SaysHowMuchMemoryItTakes) {
   EXPECT_EQ(domain.pending_bytes(), 2 * sizeof(ImageParts));
 }
 
+// Appends the ids of a word of marks.
+void AppendIds(uint64_t word, uint64_t marks, std::vector<PageId>* ids) {
+  for (uint32_t bit = 0; bit < MappingTable::kMarksPerWord; ++bit) {
+    if ((marks >> bit & 1) != 0) ids->emplace_back(static_cast<uint32_t>(word * MappingTable::kMarksPerWord + bit));
+  }
+}
+
 // The ids whose marks a checkpoint takes now.
 std::vector<PageId> Changed(MappingTable& table) {
   std::vector<PageId> ids;
-  table.TakeChanged([&](uint64_t word, uint64_t marks) {
-    for (uint32_t bit = 0; bit < MappingTable::kMarksPerWord; ++bit) {
-      if ((marks >> bit & 1) != 0) ids.emplace_back(static_cast<uint32_t>(word * MappingTable::kMarksPerWord + bit));
-    }
-  });
+  table.TakeChanged([&](uint64_t word, uint64_t marks) { AppendIds(word, marks, &ids); });
   return ids;
+}
+
+TEST(MappingTableTest, DirtyPagesAreMarkedUntilTheMarksAreTaken) {
+  const auto table = std::move(*MappingTable::Create(200));
+  ReclamationDomain domain;
+  const Node node;
+  const ReclamationDomain::Guard guard(domain);
+  for (int i = 0; i < 150; ++i) ASSERT_NE(table->Allocate(&node), kNoPage);
+  const auto dirty = [&] {
+    std::vector<PageId> ids;
+    table->TakeDirty([&](uint64_t word, uint64_t marks) { AppendIds(word, marks, &ids); });
+    return ids;
+  };
+  EXPECT_TRUE(dirty().empty());
+  for (const uint32_t id : {150, 63, 64, 63, 1}) table->MarkDirty(PageId(id));
+  EXPECT_TRUE(Changed(*table).empty());  // the marks of changed images are others
+  EXPECT_EQ(dirty(), (std::vector<PageId>{PageId(1), PageId(63), PageId(64), PageId(150)}));
+  EXPECT_TRUE(dirty().empty());
+  table->MarkDirty(PageId(63));
+  EXPECT_EQ(dirty(), std::vector<PageId>{PageId(63)});
 }
 
 // Every way in which an image changes: `change(i)` is the i-th.

@@ -28,6 +28,12 @@ inline bool IsWritten(const Node* node) { return StoredInOf(node) != StoredIn::k
 // The image contains everything that the chain contains.
 inline bool IsClean(const Node* head) { return IsWritten(head); }
 
+// The page is dirty and marked: the thread that put the first such delta on a clean page has marked it
+// (mapping_table.h). It takes the head's first line only. A dirty page may have another head.
+inline bool IsMarkedDirty(const Node* head) {
+  return head != nullptr && (IsRecord(head) || head->kind == NodeKind::kSplit || head->kind == NodeKind::kIndexTerm);
+}
+
 // The base is only a placeholder for the image.
 inline bool IsStub(const Node* head) { return head->base->stub(); }
 

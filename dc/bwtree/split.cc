@@ -59,7 +59,11 @@ Owned<BasePage> BuildHalf(const BasePage& page, size_t begin, size_t end, const 
 class BwTree::UnpublishedPage {
  public:
   UnpublishedPage(BwTree& tree, Owned<BasePage> page)
-      : tree_(tree), page_(std::move(page)), id_(tree.pages_.Allocate(page_.get())) {}
+      : tree_(tree), page_(std::move(page)), id_(tree.pages_.Allocate(page_.get())) {
+    // The page is written in any case before a page that names it. But a checkpoint that visits new neighbours from
+    // right to left need not follow chains of pages that wait for one another.
+    if (id_ != kNoPage) tree_.pages_.MarkDirty(id_);
+  }
   ~UnpublishedPage() {
     if (page_ != nullptr && id_ != kNoPage) tree_.pages_.Free(id_, tree_.domain_);
   }
@@ -102,7 +106,7 @@ Status BwTree::SplitIfLarge(PageId id, const BasePage* page) {
   Owned<SplitDelta> delta = SplitDelta::New(page, separator, right.id());
   DEUT_POINT("bwtree.split.before_cas");
   const Node* const expected = DEUT_OMITTED("bwtree.split_seen_head") ? pages_.Load(id) : page;
-  if (DEUT_CAS_FAILS("bwtree.split.cas") || !pages_.Replace(id, expected, delta.get())) return Status::Ok();
+  if (DEUT_CAS_FAILS("bwtree.split.cas") || !Change(id, PageWord::Memory(expected), delta.get())) return Status::Ok();
   DEUT_IN_FLIGHT("dc.split");
   if (page->is_leaf()) {
     CountRecords(right.id(), right.page().live_records());
@@ -131,7 +135,8 @@ Status BwTree::ReplaceAndSplitIfLarge(PageId id, const Node* expected, Owned<Bas
   if (right.id() == kNoPage) return NoPageId();
   Owned<BasePage> left = BuildHalf(*page, 0, cut, {page->low(), separator, right.id()});
   left->SetRestructured(true);
-  if (DEUT_CAS_FAILS("bwtree.forced_split.cas") || !pages_.Replace(id, expected, left.get())) return Status::Ok();
+  if (DEUT_CAS_FAILS("bwtree.forced_split.cas") || !Change(id, PageWord::Memory(expected), left.get()))
+    return Status::Ok();
   DEUT_IN_FLIGHT("dc.split");
   *won = true;
   if (page->is_leaf()) {
@@ -167,7 +172,8 @@ Status BwTree::SplitRoot(const Node* expected, const BasePage& page, bool* won) 
   Owned<BasePage> root =
       BasePage::Build(static_cast<uint8_t>(page.level + 1), BasePage::Bounds{}, Timestamp(), children);
   DEUT_POINT("bwtree.split_root.before_cas");
-  if (DEUT_CAS_FAILS("bwtree.split_root.cas") || !pages_.Replace(root_, expected, root.get())) return Status::Ok();
+  if (DEUT_CAS_FAILS("bwtree.split_root.cas") || !Change(root_, PageWord::Memory(expected), root.get()))
+    return Status::Ok();
   *won = true;
   if (page.is_leaf()) {
     CountRecords(root_, 0);
@@ -194,7 +200,7 @@ Status BwTree::PostIndexTerm(uint8_t level, std::string_view separator, PageId c
     if (term == nullptr) term = IndexTermDelta::New(separator, child);
     term->LinkTo(parent.head());
     DEUT_POINT("bwtree.post.before_cas");
-    if (!DEUT_CAS_FAILS("bwtree.post.cas") && pages_.Replace(parent.id, parent.head(), term.get())) {
+    if (!DEUT_CAS_FAILS("bwtree.post.cas") && Change(parent.id, parent.word, term.get())) {
       const IndexTermDelta* const installed = term.release();
       CountPublished(installed->block_bytes());
       if (retry == PostRetry::kOnce) helped_splits_.fetch_add(1, std::memory_order_relaxed);

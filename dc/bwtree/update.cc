@@ -103,7 +103,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
         if (won) return Outcome::kApplied;
       } else {
         DEUT_POINT("bwtree.update.before_cas");
-        if (!DEUT_CAS_FAILS("bwtree.update.cas") && pages_.Replace(page.id, head, delta.get())) {
+        if (!DEUT_CAS_FAILS("bwtree.update.cas") && Change(page.id, page.word, delta.get())) {
           const RecordDelta* const installed = delta.release();
           if (!installed->tenant) CountPublished(installed->block_bytes());
           if (NeedsConsolidation(installed)) DEUT_RETURN_IF_ERROR(Consolidate(page.id, installed));
@@ -135,7 +135,7 @@ bool BwTree::PutOnStored(const PageView& page, Owned<RecordDelta>* owned) {
   Owned<BasePage> stub = BasePage::BuildStub({bounds.low, bounds.high, bounds.bounded ? kUnknownPage : kNoPage});
   delta->LinkTo(stub.get());
   DEUT_POINT("bwtree.blind.before_cas");
-  if (DEUT_CAS_FAILS("bwtree.blind.cas") || !pages_.Replace(page.id, page.word, PageWord::Memory(delta))) return false;
+  if (DEUT_CAS_FAILS("bwtree.blind.cas") || !Change(page.id, page.word, delta)) return false;
   CountPublished(stub.release()->block_bytes());
   CountPublished(owned->release()->block_bytes());
   return true;

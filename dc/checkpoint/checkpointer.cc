@@ -41,8 +41,7 @@ class Checkpointer::Pass final : public PageVisitor {
   Pass(BwTree& tree, PageFlusher& flusher) : tree_(tree), flusher_(flusher) {}
 
   void Visit(const VisitedPage& page) override {
-    // This decides about nearly all pages of a large store, so nothing comes before it.
-    if (page.word.on_storage()) return;
+    if (page.word.on_storage()) return;  // it was written and evicted since it was marked
     const PageFlusher::Added added = flusher_.full() ? PageFlusher::Added::kBusy : flusher_.Add(tree_, page.id);
     if (added == PageFlusher::Added::kNotLoaded) to_load_.emplace_back(page.high);
     if (added == PageFlusher::Added::kNotLoaded || added == PageFlusher::Added::kBusy) {
@@ -100,19 +99,14 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   const uint32_t freed = environment_.trees.pages.TakeLimboIds();
   Capture capture;
   if (DEUT_STEP("X6.position_first")) capture.position = applied();
-  Status status;
-  flusher_->SetSpaceUse(SpaceUse::kCheckpoint);
-  {
-    DEUT_IN_FLIGHT("dc.checkpoint_pass");
-    for (const TableId table : environment_.tables.LiveTables()) {
-      if (status.ok()) status = WritePages(table);
-    }
-  }
-  flusher_->SetSpaceUse(SpaceUse::kStructure);
+  Status status = TakeDirtyPages();
   Status no_room;
-  if (status == ErrorCode::kResourceExhausted && environment_.store.totals().dead_bytes > 0) {
-    no_room = std::exchange(status, Status::Ok());
-    capture.position = newest_;
+  if (status.ok()) {
+    status = WriteDirtyPages();
+    if (status == ErrorCode::kResourceExhausted && environment_.store.totals().dead_bytes > 0) {
+      no_room = std::exchange(status, Status::Ok());
+      capture.position = newest_;
+    }
   }
   DEUT_POINT("checkpoint.after_pass");
   if (DEUT_OMITTED("X6.position_first")) capture.position = applied();
@@ -157,6 +151,34 @@ Status Checkpointer::Take(const std::function<Position()>& applied, const Record
   return no_room;
 }
 
+void Checkpointer::TakeMarks() {
+  environment_.trees.pages.TakeDirty([dirty = &dirty_](uint64_t word, uint64_t marks) { dirty->AddWord(word, marks); });
+  CountCapture();
+}
+
+Status Checkpointer::TakeDirtyPages() {
+  TakeMarks();
+  DEUT_POINT("checkpoint.marks_taken");
+  // A thread whose mark was taken may not have changed its page yet. If the pass found the page clean, the change would
+  // be in no checkpoint, because nothing marks the page again (mapping_table.h).
+  return DEUT_STEP("checkpoint.wait_for_marks") ? WaitForGuards() : Status::Ok();
+}
+
+Status Checkpointer::WriteDirtyPages() {
+  DEUT_IN_FLIGHT("dc.checkpoint_pass");
+  DEUT_POINT("checkpoint.before_pass");
+  flusher_->SetSpaceUse(SpaceUse::kCheckpoint);
+  Status status;
+  for (const TableId table : environment_.tables.LiveTables()) {
+    if (status.ok()) status = WritePages(table);
+  }
+  flusher_->SetSpaceUse(SpaceUse::kStructure);
+  // Of these pages, the ones that still exist are written. After an error the next checkpoint visits all of them again:
+  // their marks are taken.
+  if (status.ok() || DEUT_OMITTED("checkpoint.keep_marks")) dirty_.Clear();
+  return status;
+}
+
 Status Checkpointer::WritePages(TableId table) {
   for (uint8_t level = 0;; ++level) {
     DEUT_RETURN_IF_ERROR(WriteLevel(table, level));
@@ -190,7 +212,7 @@ Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
       BwTree* const tree = environment_.tables.FindTree(table);
       if (tree == nullptr) break;
       Pass pass(*tree, *flusher_);
-      tree->VisitPages(level, &walk, &pass);
+      tree->VisitPages(level, &walk, &pass, &dirty_);
       // A page that other threads kept changing is retried: the checkpoint must contain it with all its updates.
       if (pass.rest()) walk = BwTree::Walk{*pass.rest(), /*complete=*/false};
       write = pass.rest().has_value() || flusher_->full();
@@ -226,6 +248,7 @@ Status Checkpointer::WaitForGuards() {
   for (;;) {
     environment_.trees.domain.Collect();
     if (passed->load(std::memory_order_acquire)) return Status::Ok();
+    DEUT_POINT("checkpoint.waits_for_guards");
     if (environment_.runtime.Now() >= limit) {
       return DEUT_ERROR(kResourceExhausted, "the checkpoint is postponed: a thread has held a guard on pages for ",
                         std::chrono::duration_cast<std::chrono::seconds>(kMaxGracePeriod).count(), " s");
@@ -240,6 +263,9 @@ Status Checkpointer::CaptureStructure(Capture* capture) {
   // A thread that read the open gate inside an earlier guard may still be in the middle of a split or merge, or of an
   // exchange of an image.
   Status status = WaitForGuards();
+  // These marks include those of all splits and merges. Those of leaves that were updated since the first taking are kept
+  // for the next checkpoint.
+  if (DEUT_STEP("checkpoint.take_structure")) TakeMarks();
   {
     const TableRegistry::Pause pause(environment_.tables);
     for (const TableId table : environment_.tables.LiveTables()) {
@@ -253,6 +279,7 @@ Status Checkpointer::CaptureStructure(Capture* capture) {
     }
   }
   environment_.gate.Open();
+  if (DEUT_OMITTED("checkpoint.keep_marks")) dirty_.Clear();
   return status;
 }
 

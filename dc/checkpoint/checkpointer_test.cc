@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -267,17 +268,23 @@ TEST(Checkpointer, ATableThatIsCreatedWhileTheStructureIsTakenDownIsNotInIt) {
 
 // Returns a page of level 1 that was split off and that no parent names yet; kNoPage: there is none.
 PageId UnpostedInnerPage(BwTree& tree) {
-  class Finder final : public PageVisitor {
+  class Lister final : public PageVisitor {
    public:
     void Visit(const VisitedPage& page) override {
-      if (page.parent == kNoPage) found = page.id;
+      named.insert(page.id);
+      const Fence& fence = *page.word.head()->fence;
+      if (fence.bounded()) siblings.insert(fence.sibling);
     }
-    PageId found = kNoPage;
+    std::set<PageId> named;
+    std::set<PageId> siblings;
   };
   if (tree.root_level() < 2) return kNoPage;  // the only page of level 1 is the root
-  Finder finder;
-  for (BwTree::Walk walk; !walk.complete;) tree.VisitPages(/*level=*/1, &walk, &finder);
-  return finder.found;
+  Lister lister;
+  for (BwTree::Walk walk; !walk.complete;) tree.VisitPages(/*level=*/1, &walk, &lister);
+  for (const PageId sibling : lister.siblings) {
+    if (!lister.named.contains(sibling)) return sibling;
+  }
+  return kNoPage;
 }
 
 // A thread stops between the two steps of a split of an inner page. The pass of a checkpoint writes both halves, while
@@ -286,27 +293,35 @@ PageId UnpostedInnerPage(BwTree& tree) {
 TEST(Checkpointer, ASplitOfAnInnerPageThatIsNotPostedDuringThePassIsWholeInTheCheckpoint) {
   CheckpointWorld world;
   world.Create(kTable);
+  for (uint64_t i = 0; i < 1000; ++i) world.Put(i, Concat("value ", i));  // no page was written
+  ASSERT_GE(world.incarnation().tables.FindTree(kTable)->root_level(), 2);
   std::atomic<bool> begun{false};
+  Event split;
   Event after_pass;
   std::unique_ptr<Thread> other;
-  Status taken;
+  const auto put_until_an_inner_page_is_split = [&] {
+    for (uint64_t i = 1000; i < 5000 && !begun.load(); ++i) world.Put(i, Concat("value ", i));
+    split.Signal(RealRuntime());  // also if there was none
+  };
   testing::SetPointHandler([&](std::string_view point) {
+    if (point == "checkpoint.before_pass") {
+      other = RealRuntime().StartThread("splits", put_until_an_inner_page_is_split);
+      split.Wait(RealRuntime(), kNoDeadline);
+    }
     if (point == "checkpoint.after_pass") after_pass.Signal(RealRuntime());
     if (point != "bwtree.split.before_post" || begun.load()) return;
     const PageId right = UnpostedInnerPage(*world.incarnation().tables.FindTree(kTable));
     if (right == kNoPage || begun.exchange(true)) return;
     // No thread that meets the split posts its term meanwhile.
     testing::SetCasHandler([](std::string_view name) { return name == "bwtree.post.cas"; });
-    // The update that splits the page is under way: the position is the one before it.
-    const Position position{Lsn(world.applied().commit.value - 1), 0};
-    other = RealRuntime().StartThread(
-        "takes", [&, position] { taken = world.incarnation().checkpointer->Take([&] { return position; }); });
+    split.Signal(RealRuntime());
     after_pass.Wait(RealRuntime(), kNoDeadline);
     EXPECT_TRUE(world.incarnation().pages->HasImage(right));
     EXPECT_EQ(UnpostedInnerPage(*world.incarnation().tables.FindTree(kTable)), right);
     testing::SetCasHandler({});
   });
-  for (uint64_t i = 0; i < 5000 && !begun.load(); ++i) world.Put(i, Concat("value ", i));
+  const Position position = world.applied();
+  const Status taken = world.incarnation().checkpointer->Take([&] { return position; });
   ASSERT_TRUE(begun.load());
   other->Join();
   testing::SetPointHandler({});
