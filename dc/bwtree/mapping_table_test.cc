@@ -12,6 +12,7 @@
 #include "common/testing/test_points.h"
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/node.h"
+#include "dc/bwtree/page_bits.h"
 #include "dc/page_store/page_address.h"
 #include "gtest/gtest.h"
 
@@ -302,6 +303,34 @@ std::vector<PageId> Changed(MappingTable& table) {
   std::vector<PageId> ids;
   table.TakeChanged([&](uint64_t word, uint64_t marks) { AppendIds(word, marks, &ids); });
   return ids;
+}
+
+TEST(MappingTableTest, PagesInMemoryAreNeitherOnStorageNorFreeNorNew) {
+  const auto table = std::move(*MappingTable::Create(300));
+  table->KeepFreedIds();
+  ReclamationDomain domain;
+  const Node node;
+  std::vector<PageId> expected;
+  {
+    const ReclamationDomain::Guard guard(domain);
+    for (uint32_t i = 1; i <= 200; ++i) {
+      const PageId id = table->Allocate(&node);
+      if (i % 3 == 0) {
+        ASSERT_TRUE(table->Replace(id, PageWord::Memory(&node), PageWord::Storage(PageAddress::Make(1, 4096, 100))));
+      } else if (i % 5 == 0) {
+        table->FreeUnseen(id);
+      } else {
+        expected.push_back(id);
+      }
+    }
+  }
+  const PageBits found = PagesInMemory(*table);
+  std::vector<PageId> ids;
+  for (uint32_t id = 0; id < 400; ++id) {
+    if (found.Contains(PageId(id))) ids.emplace_back(id);
+  }
+  EXPECT_EQ(ids, expected);
+  EXPECT_EQ(found.Count(), expected.size());
 }
 
 TEST(MappingTableTest, DirtyPagesAreMarkedUntilTheMarksAreTaken) {

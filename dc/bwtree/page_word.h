@@ -40,6 +40,8 @@ class PageWord {
   constexpr uint64_t bits() const { return bits_; }
   constexpr bool on_storage() const { return (bits_ & kTagMask) == kStorageTag; }
   constexpr bool is_free() const { return (bits_ & kTagMask) == kFreeTag; }
+  // False also for ids that are free, or were never allocated.
+  constexpr bool in_memory() const { return bits_ != 0 && (bits_ & kTagMask) == 0; }
   // Null if the page is on storage. REQUIRES: the word is a live id's.
   const Node* head() const { return on_storage() ? nullptr : reinterpret_cast<const Node*>(bits_); }
   // REQUIRES: on_storage().

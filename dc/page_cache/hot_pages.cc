@@ -11,6 +11,7 @@
 #include "common/sync/reclamation.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_bits.h"
 #include "dc/bwtree/page_state.h"
 #include "dc/bwtree/page_visitor.h"
 
@@ -173,13 +174,15 @@ HotPagesStatistics HotPages::statistics() const {
 HotPageList HotPages::ListPagesInMemory() const {
   HotPageList list;
   LeafLister lister(environment_.trees.pages, &list);
+  // The walk looks at these leaves only: a large store has far more on storage.
+  const PageBits in_memory = PagesInMemory(environment_.trees.pages);
   for (const TableId table : environment_.tables.LiveTables()) {
     BwTree::Walk walk;
     while (!walk.complete) {
       const ReclamationDomain::Guard guard(environment_.trees.domain);
       BwTree* const tree = environment_.source.FindTree(table);
       if (tree == nullptr) break;
-      tree->VisitPages(/*level=*/0, &walk, &lister);
+      tree->VisitPages(/*level=*/0, &walk, &lister, &in_memory);
     }
   }
   return list;
