@@ -172,10 +172,16 @@ Status Checkpointer::WriteDirtyPages() {
   for (const TableId table : environment_.tables.LiveTables()) {
     if (status.ok()) status = WritePages(table);
   }
-  flusher_->SetSpaceUse(SpaceUse::kStructure);
   // Of these pages, the ones that still exist are written. After an error the next checkpoint visits all of them again:
   // their marks are taken.
   if (status.ok() || DEUT_OMITTED("checkpoint.keep_marks")) dirty_.Clear();
+  // Pages that were split meanwhile are written now, so that little is left to do while no page can be split. These marks
+  // are kept: a thread may be about to change such a page.
+  TakeMarks();
+  for (const TableId table : environment_.tables.LiveTables()) {
+    if (status.ok()) status = WriteStructure(table);
+  }
+  flusher_->SetSpaceUse(SpaceUse::kStructure);
   return status;
 }
 
@@ -193,7 +199,7 @@ Status Checkpointer::WriteStructure(TableId table) {
   {
     const ReclamationDomain::Guard guard(environment_.trees.domain);
     BwTree* const tree = environment_.tables.FindTree(table);
-    DEUT_CHECK(tree != nullptr);  // no table is dropped while Take has paused the registry
+    if (tree == nullptr) return Status::Ok();  // the table was dropped
     root_level = tree->root_level();
   }
   for (uint8_t level = std::min<uint8_t>(1, root_level); level <= root_level; ++level) {
@@ -263,8 +269,8 @@ Status Checkpointer::CaptureStructure(Capture* capture) {
   // A thread that read the open gate inside an earlier guard may still be in the middle of a split or merge, or of an
   // exchange of an image.
   Status status = WaitForGuards();
-  // These marks include those of all splits and merges. Those of leaves that were updated since the first taking are kept
-  // for the next checkpoint.
+  // Now the marks of all splits and merges are there. Those of leaves that were updated since the pass are kept for the
+  // next checkpoint.
   if (DEUT_STEP("checkpoint.take_structure")) TakeMarks();
   {
     const TableRegistry::Pause pause(environment_.tables);

@@ -4,13 +4,14 @@
 // Steps of checkpoint k, on the thread that calls Take:
 //   1           P = the applied position (X6: read before anything is written)
 //   2 pass      the marks of dirty pages are taken (mapping_table.h). When all guards held then have ended, every dirty
-//               page of these is written, level by level from the leaves, from right to left
+//               page of these is written, level by level from the leaves, from right to left. Then the inner pages that
+//               have changed meanwhile, with the pages that they name and that were split
 //     capture   the parts of each page that has changed since the last checkpoint of this lineage, and of a range of
 //               pages (checkpoint_lineages.h)
 //   3 gate      from here to 6 pages are not split, and tables are neither created nor dropped (no thread waits for a
 //               split). After a grace period no page is half split. A thread that stops inside its guard only delays
 //               the checkpoint
-//   4           the marks are taken again. Inner pages that have changed since 2 are written, after those of their
+//   4           the marks are taken once more. Inner pages that have changed since 2 are written, after those of their
 //               children whose bounds have changed, and roots that have no image yet
 //   5 capture   records the parts of each page that has changed since the capture of 2, and the tables. Every page's
 //               image has the bounds that its
@@ -134,6 +135,7 @@ class Checkpointer {
   Status TakeDirtyPages() DEUT_REQUIRES(mutex_);
   Status WriteDirtyPages() DEUT_REQUIRES(mutex_);
   Status WritePages(TableId table) DEUT_REQUIRES(mutex_);
+  // Writes the inner pages whose marks were taken, and the root.
   Status WriteStructure(TableId table) DEUT_REQUIRES(mutex_);
   Status WriteLevel(TableId table, uint8_t level) DEUT_REQUIRES(mutex_);
   // Waits for the guards held now. RESOURCE_EXHAUSTED: they did not end within kMaxGracePeriod, the longest time

@@ -17,6 +17,7 @@
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/inner_view.h"
 #include "dc/bwtree/page_flusher.h"
+#include "dc/bwtree/page_state.h"
 #include "dc/bwtree/page_visitor.h"
 #include "dc/checkpoint/checkpoint_world_fixture.h"
 #include "gtest/gtest.h"
@@ -172,6 +173,35 @@ TEST_F(DirtyPages, TheParentOfAPageThatWasSplitBehindThePassIsWritten) {
   });
   ASSERT_TRUE(world_.Take().ok());
   ASSERT_EQ(RootTerms(), terms);
+  ExpectRightAfterAStart();
+}
+
+// While the gate is closed pages grow. So the pass also writes what was split since the marks were taken.
+TEST_F(DirtyPages, LittleIsLeftToWriteWhileTheGateIsClosed) {
+  int inner_pages = 0;
+  testing::SetPointHandler([&](std::string_view point) {
+    if (point == "checkpoint.before_pass") world_.Fill(300, 600);
+    if (point != "checkpoint.after_pass") return;
+    const ReclamationDomain::Guard guard(world_.incarnation().domain);
+    for (uint64_t id = 0; id <= world_.incarnation().pages->last_id(); ++id) {
+      EXPECT_TRUE(id == 0 || world_.incarnation().pages->HasImage(PageId(static_cast<uint32_t>(id)))) << id;
+    }
+    class Checker final : public PageVisitor {
+     public:
+      void Visit(const VisitedPage& page) override {
+        ++visited;
+        EXPECT_TRUE(IsClean(page.word.head())) << page.id.value;
+      }
+      int visited = 0;
+    };
+    Checker checker;
+    for (uint8_t level = 1; level <= tree().root_level(); ++level) {
+      for (BwTree::Walk walk; !walk.complete;) tree().VisitPages(level, &walk, &checker);
+    }
+    inner_pages = checker.visited;
+  });
+  ASSERT_TRUE(world_.Take().ok());
+  EXPECT_GT(inner_pages, 2);
   ExpectRightAfterAStart();
 }
 

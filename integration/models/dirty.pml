@@ -3,7 +3,7 @@
 //
 // One leaf with an image. An update reads the page's head inside its guard, marks the page unless the head tells that it is marked, and puts its delta
 // on the head by compare-and-swap; the loser starts over with the new head. A checkpoint reads its position (the updates that have returned), takes
-// the mark, waits for the guards held then, and writes the page if it is taken and dirty. Then it takes the mark once more (for inner pages) and is
+// the mark, waits for the guards held then, and writes the page if it is taken and dirty. Then it takes the mark twice more (for inner pages) and is
 // complete. The image has everything below the mark of its flush.
 // Left out: inner pages, splits and merges; that other updates go to other pages of the same word; evicted pages, which are clean.
 // Bounds: UPDATES, CHECKPOINTS, FAILURES of their writes, FLUSHES of the page evictor, CONSOLIDATIONS.
@@ -126,6 +126,7 @@ proctype Checkpointer() {
 #endif
        fi
      };
+     atomic { taken = taken | marked; marked = 0 };  // code: dc/checkpoint/checkpointer.cc Checkpointer::WriteDirtyPages, Checkpointer::TakeMarks
      if
      :: failed -> skip
      :: else ->
