@@ -1,9 +1,9 @@
 // Random sequences of all that happens to pages: the content of the images is always the content of the tree.
 // There are two flushers, as those of a checkpoint and of the page evictor. Each may have a flush in flight while other
 // steps are taken, and another thread may take steps in the middle of a step. After each step, a page that most steps
-// are about is compared with its image (stored_marks_check.h). After some steps everything is written, and a tree that
-// is recovered from the images is compared with the expected records, before and after old updates are sent
-// again.
+// are about is compared with its image (stored_marks_check.h). After some steps the pages that are marked as dirty are
+// written, and a tree that is recovered from the images is compared with the expected records, before and after old
+// updates are sent again.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -18,8 +18,10 @@
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/page_bits.h"
 #include "dc/bwtree/page_flusher.h"
 #include "dc/bwtree/page_rewrite.h"
+#include "dc/bwtree/page_state.h"
 #include "dc/bwtree/stored_marks_check.h"
 #include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
@@ -220,26 +222,41 @@ class Sequence {
     }
   }
 
-  // Writes all pages, and loads those that must be loaded first.
-  void WriteAll() {
+  // Every dirty page is marked.
+  void TakeMarks() {
+    t_.pages().TakeDirty([this](uint64_t word, uint64_t marks) { marked_.AddWord(word, marks); });
+    for (uint8_t level = 0; level <= t_.tree().root_level(); ++level) {
+      t_.Walk(level, [this](const VisitedPage& page) {
+        const bool clean = page.word.on_storage() || IsClean(page.word.head());
+        EXPECT_TRUE(clean || page.id == t_.tree().root() || marked_.Contains(page.id)) << page.id.value;
+      });
+    }
+  }
+  // Writes the pages whose marks were taken, as a checkpoint does, and loads those that must be loaded first.
+  void WriteMarked() {
     for (bool again = true; again;) {
       again = false;
       std::vector<std::string> to_load;
       for (uint8_t level = 0; level <= t_.tree().root_level(); ++level) {
-        t_.Walk(level, [&](const VisitedPage& page) {
-          const Added added = flushers_[0]->Add(t_.tree(), page.id);
-          again |= added == Added::kBusy || added == Added::kNotLoaded;
-          if (added == Added::kNotLoaded) to_load.emplace_back(page.high);
-        });
+        t_.Walk(
+            level,
+            [&](const VisitedPage& page) {
+              const Added added = flushers_[0]->Add(t_.tree(), page.id);
+              again |= added == Added::kBusy || added == Added::kNotLoaded;
+              if (added == Added::kNotLoaded) to_load.emplace_back(page.high);
+            },
+            &marked_);
         EndFlush(*flushers_[0], /*fails=*/false);
       }
       for (const std::string& high : to_load) ASSERT_TRUE(t_.Load(Target(high, Side::kBelow)).ok());
     }
+    marked_.Clear();
   }
   void Checkpoint() {
     EndFlushes();
     t_.Walk(0, [this](const VisitedPage& page) { ExpectMarksRight(t_, page.id); });
-    WriteAll();
+    TakeMarks();
+    WriteMarked();
     StoredTree::Records found;
     Status restored = t_.Restore(&found);
     ASSERT_TRUE(restored.ok()) << restored.ToString();
@@ -263,6 +280,7 @@ class Sequence {
   // The point at which another thread takes steps; empty: at none.
   std::string_view race_point_;
   std::string_view next_race_point_;
+  PageBits marked_;  // marks that were taken
   bool copying_ = false;
   Random random_;
   StoredTree t_;

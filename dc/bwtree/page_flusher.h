@@ -89,9 +89,10 @@ class PageFlusher {
   PageFlusher& operator=(const PageFlusher&) = delete;
 
   enum class Added : uint8_t {
-    kClean,      // nothing to write
-    kAdded,      // will be written, with the pages that its image names
-    kBusy,       // other threads kept changing the page, or the batch is full; the caller retries after the next Write
+    kClean,  // nothing to write
+    kAdded,  // will be written, with the pages that its image names
+    kBusy,   // other threads kept changing the page, the batch is full, or very many pages must be written first, of
+             // which some were added; the caller retries after the next Write
     kNotLoaded,  // the image has no room for another part, so the page must be loaded first
   };
   // Adds the page to the batch. It does no disk I/O. REQUIRES: a guard; the page belongs to the tree.

@@ -117,10 +117,10 @@ void StoredTree::ExpectRight() {
   }
 }
 
-void StoredTree::Walk(uint8_t level, const Visit& visit) {
+void StoredTree::Walk(uint8_t level, const Visit& visit, const PageBits* only) {
   Visitor visitor(visit);
   BwTree::Walk walk;
-  while (!walk.complete) tree_->VisitPages(level, &walk, &visitor);
+  while (!walk.complete) tree_->VisitPages(level, &walk, &visitor, only);
 }
 
 std::vector<PageId> StoredTree::Pages(uint8_t level) {

@@ -20,6 +20,7 @@
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/mapping_table.h"
+#include "dc/bwtree/page_bits.h"
 #include "dc/bwtree/page_flusher.h"
 #include "dc/bwtree/tree_fixture.h"
 #include "dc/bwtree/tree_source.h"
@@ -56,8 +57,9 @@ class StoredTree final : public TreeSource, public TableList {
 
   // --- Pages.
   using Visit = std::function<void(const VisitedPage&)>;
-  // Visits all pages of a level, from right to left, with one guard for the pages of one parent.
-  void Walk(uint8_t level, const Visit& visit);
+  // Visits all pages of a level, or those in `only` and the root, from right to left, with one guard for the pages of one
+  // parent.
+  void Walk(uint8_t level, const Visit& visit, const PageBits* only = nullptr);
   std::vector<PageId> Pages(uint8_t level);
   // Returns the leaf that the record belongs to. REQUIRES: all splits are posted.
   PageId LeafOf(uint64_t number);
