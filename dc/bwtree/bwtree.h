@@ -169,9 +169,9 @@ class BwTree {
                                               std::string_view end = {});
   // walk.cc: a walk visits the children of one inner page at a time, from right to left.
   using Walk = LevelWalk;
-  // Visits the pages of `level` that have one common parent, and moves the walk. Of these it visits only those in `only`,
-  // if that is not null, but the root in any case. VisitedPage::parent is kNoPage for the root. A page whose split has
-  // no index term yet is not visited.
+  // Visits the pages of `level` that have one common parent, and moves the walk. Of these it visits only those in
+  // `only`, if that is not null, but the root in any case. VisitedPage::parent is kNoPage for the root. A page whose
+  // split has no index term yet is not visited.
   void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor, const PageBits* only = nullptr);
   uint8_t root_level();
 
@@ -221,8 +221,8 @@ class BwTree {
   BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root);
 
   // Replaces the page by one that may have something its image lacks. So it marks the page as dirty first, unless the
-  // page is marked already (mapping_table.h). REQUIRES: a guard, in which `expected` was read. False: another thread was
-  // first.
+  // page is marked already (mapping_table.h). REQUIRES: a guard, in which `expected` was read. False: another thread
+  // was first.
   [[nodiscard]] bool Change(PageId id, PageWord expected, const Node* desired) {
     if (!IsMarkedDirty(expected.head()) && DEUT_STEP("checkpoint.mark_dirty")) pages_.MarkDirty(id);
     DEUT_POINT("bwtree.change.before_cas");

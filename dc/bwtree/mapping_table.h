@@ -47,9 +47,10 @@
 //                                                  a write only if the bit is not set
 //   clean, marked --Replace--> dirty, marked       the change, inside the same guard as MarkDirty. Later changes find a
 //                                                  delta on the page, and need not mark it
-//   any, marked   --TakeDirty, visit--> any        a checkpoint takes the bits (exchange with 0), waits until all guards
-//                                                  held then have ended, and visits these pages. A page that it finds
-//                                                  dirty gets the mark of a flush, so the next change marks it anew
+//   any, marked   --TakeDirty, visit--> any        a checkpoint takes the bits (exchange with 0), waits until all
+//                                                  guards held then have ended, and visits these pages. A page that it
+//                                                  finds dirty gets the mark of a flush, so the next change marks it
+//                                                  anew
 // So no page is dirty without being marked, unless it is being written. If it cannot be written, the checkpoint keeps
 // what it has taken for the next one. Races of a thread that changes a clean page with a checkpoint:
 //   mark, take, replace, visit    The checkpoint waits for the thread's guard, and finds the change.
@@ -186,8 +187,8 @@ class MappingTable {
     TakeMarks(changed_, std::forward<Take>(take));
   }
 
-  // Notes that the next checkpoint has to visit the page. Called before the page is changed. REQUIRES: a guard, which the
-  // caller holds until it has changed the page.
+  // Notes that the next checkpoint has to visit the page. Called before the page is changed. REQUIRES: a guard, which
+  // the caller holds until it has changed the page.
   void MarkDirty(PageId id) {
     std::atomic<uint64_t>& marks = dirty_[id.value / kMarksPerWord];
     const uint64_t mark = uint64_t{1} << (id.value % kMarksPerWord);

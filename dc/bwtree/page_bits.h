@@ -37,8 +37,8 @@ class PageBits {
   std::vector<uint64_t> words_;
 };
 
-// Returns the pages that are in memory, each as of some moment of the call. It reads the words of all ids in their order,
-// and no page: in a large store this takes a fraction of the time of a walk.
+// Returns the pages that are in memory, each as of some moment of the call. It reads the words of all ids in their
+// order, and no page: in a large store this takes a fraction of the time of a walk.
 inline PageBits PagesInMemory(const MappingTable& pages) {
   PageBits in_memory;
   const uint64_t last = pages.last_id();

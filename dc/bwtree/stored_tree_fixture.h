@@ -57,8 +57,8 @@ class StoredTree final : public TreeSource, public TableList {
 
   // --- Pages.
   using Visit = std::function<void(const VisitedPage&)>;
-  // Visits all pages of a level, or those in `only` and the root, from right to left, with one guard for the pages of one
-  // parent.
+  // Visits all pages of a level, or those in `only` and the root, from right to left, with one guard for the pages of
+  // one parent.
   void Walk(uint8_t level, const Visit& visit, const PageBits* only = nullptr);
   std::vector<PageId> Pages(uint8_t level);
   // Returns the leaf that the record belongs to. REQUIRES: all splits are posted.

@@ -175,8 +175,8 @@ Status Checkpointer::WriteDirtyPages() {
   // Of these pages, the ones that still exist are written. After an error the next checkpoint visits all of them again:
   // their marks are taken.
   if (status.ok() || DEUT_OMITTED("checkpoint.keep_marks")) dirty_.Clear();
-  // Pages that were split meanwhile are written now, so that little is left to do while no page can be split. These marks
-  // are kept: a thread may be about to change such a page.
+  // Pages that were split meanwhile are written now, so that little is left to do while no page can be split. These
+  // marks are kept: a thread may be about to change such a page.
   TakeMarks();
   for (const TableId table : environment_.tables.LiveTables()) {
     if (status.ok()) status = WriteStructure(table);

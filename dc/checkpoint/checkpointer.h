@@ -28,9 +28,10 @@
 // - The parent of such a page names it when the pass begins: the thread that split it off has posted its term inside a
 //   guard, for which 2 has waited.
 // - The pass writes each page that it visits with all its updates at that moment.
-// - If the page is split before the pass visits it, the right half has no image, so it is written before the page that
-//   names it. If the page is merged away, its updates are in its left neighbour, whose bounds have changed. Their parent
-//   has changed, too, so step 4 writes the neighbour before the parent.
+// - If the page is split before the pass visits it, the right half has no image, or one that was written since the
+//   split. A page without an image is written before the page that names it.
+// - If the page is merged away before the pass visits it, its updates are in its left neighbour, whose bounds have
+//   changed. Their parent has changed, too, so step 4 writes the neighbour before the parent.
 // - Later images only contain more (X1, X2: idempotent).
 // Cost. The pass reads the terms of all inner pages, and looks up a bit for each leaf, without a look at the leaf (some
 // tenths of a second for a terabyte). All else follows the number of pages that have changed.
