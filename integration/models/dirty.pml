@@ -5,8 +5,11 @@
 // on the head by compare-and-swap; the loser starts over with the new head. A checkpoint reads its position (the updates that have returned), takes
 // the mark, waits for the guards held then, and writes the page if it is taken and dirty. Then it takes the mark twice more (for inner pages) and is
 // complete. The image has everything below the mark of its flush.
-// Left out: inner pages, splits and merges; that other updates go to other pages of the same word; evicted pages, which are clean.
-// Bounds: UPDATES, CHECKPOINTS, FAILURES of their writes, FLUSHES of the page evictor, CONSOLIDATIONS.
+// A flush puts its mark on the head, or takes the mark of a flush that was given up, if that is the head: then the head stays, and an update that has
+// read it before goes on top.
+// Left out: inner pages, splits and merges (`moved`); that other updates go to other pages of the same word; evicted pages, which are clean; the mark
+// that a consolidation sets, without which all is as well.
+// Bounds: UPDATES, CHECKPOINTS, FAILURES of their writes, FLUSHES of the page evictor, CONSOLIDATIONS, of which each may be the load of a stub instead.
 // Properties: a complete checkpoint has each update that had returned when it read its position. At the end, the page is clean or marked.
 #ifndef UPDATES
 #define UPDATES 2
@@ -26,21 +29,35 @@
 #define BIT(n) (1 << (n))
 #define DIRTY (content != image)
 
-// The page: the updates in its chain and in its image, as bits. `heads` numbers its heads; `plain`: the head is a record delta.
-byte content, image, heads;
-bit plain;
+#define BASE 0
+#define RECORD 1
+#define FLUSH_MARK 2
+
+// The page: the updates in its chain and in its image, as bits. `heads` numbers its heads; `kind` is that of the newest.
+byte content, image, heads, kind;
 bit claimed;          // of the image: one flush at a time
 bit marked, taken;    // the mark; a checkpoint has taken it, and no pass was complete since
 byte returned;        // updates that have returned
 byte guards, before;  // guards held; those held when the checkpoint began to wait, and still held
 byte updated, finished;
 
+// The mark of a flush that was given up is used again.
+inline PlaceMark(below) {
+  atomic {  // code: dc/bwtree/page_flusher.cc PageFlusher::PlaceMark
+    below = content;
+    if
+    :: kind == FLUSH_MARK -> skip
+    :: else -> kind = FLUSH_MARK; heads++
+    fi
+  }
+}
+
 proctype Update(byte me) {
   byte head;
   bit tells;
   atomic { guards = guards | BIT(me) };  // code: dc/bwtree/update.cc BwTree::Update
 again:
-  atomic { head = heads; tells = plain };  // code: dc/bwtree/update.cc BwTree::Update
+  atomic { head = heads; tells = (kind == RECORD) };  // code: dc/bwtree/update.cc BwTree::Update
 #if !defined(OMIT_checkpoint_mark_dirty)
   if
   :: tells -> skip
@@ -49,14 +66,14 @@ again:
 #endif
   atomic {  // code: dc/bwtree/bwtree.h BwTree::Change
     if
-    :: head == heads -> content = content | BIT(me); plain = 1; heads++; head = 0
+    :: head == heads -> content = content | BIT(me); kind = RECORD; heads++; head = 0
     :: else -> goto again
     fi
   };
   atomic { guards = guards & ~BIT(me); before = before & ~BIT(me); returned = returned | BIT(me); updated++ }  // code: dc/bwtree/update.cc BwTree::Update
 }
 
-// The chain becomes a base page with the same state.
+// The chain becomes a base page with the same state, or the same chain on the page that was loaded.
 proctype Consolidation() {
   byte head, left = CONSOLIDATIONS;
   do
@@ -64,7 +81,8 @@ proctype Consolidation() {
      atomic { head = heads; left-- };  // code: dc/bwtree/consolidate.cc BwTree::Consolidate
      atomic {  // code: dc/bwtree/consolidate.cc BwTree::ReplaceByBase
        if
-       :: head == heads -> plain = 0; heads++
+       :: head == heads -> kind = BASE; heads++
+       :: head == heads -> heads++  // a load: copies of the stub's deltas and marks; dc/bwtree/page_load.cc BwTree::FinishLoad
        :: else
        fi;
        head = 0
@@ -78,7 +96,7 @@ proctype Flusher() {
   byte below, left = FLUSHES;
   do
   :: atomic { left > 0 && !claimed && DIRTY -> claimed = 1; left-- };  // code: dc/bwtree/page_flusher.cc PageFlusher::AddIfReady
-     atomic { below = content; plain = 0; heads++ };  // code: dc/bwtree/page_flusher.cc PageFlusher::PlaceMark
+     PlaceMark(below);
      atomic {  // code: dc/bwtree/page_flusher.cc PageFlusher::Register, PageFlusher::GiveUp
        if
        :: image = below
@@ -105,7 +123,7 @@ proctype Checkpointer() {
      // The visit.
      if
      :: atomic { taken && DIRTY && !claimed -> claimed = 1 };  // code: dc/bwtree/page_flusher.cc PageFlusher::AddIfReady
-        atomic { below = content; plain = 0; heads++ };  // code: dc/bwtree/page_flusher.cc PageFlusher::PlaceMark
+        PlaceMark(below);
         atomic {  // code: dc/bwtree/page_flusher.cc PageFlusher::Register, PageFlusher::GiveUp
           if
           :: image = below
