@@ -220,11 +220,11 @@ class BwTree {
 
   BwTree(const BwTreeEnvironment& environment, const BwTreeOptions& options, TableId table, PageId root);
 
-  // Replaces the page by one that may have something its image lacks. So it marks the page as dirty first, unless the
-  // page is marked already (mapping_table.h). REQUIRES: a guard, in which `expected` was read. False: another thread
-  // was first.
+  // Replaces the page. It marks the page as dirty first, unless the new one is clean or the page is marked already
+  // (mapping_table.h). REQUIRES: a guard, in which `expected` was read. False: another thread was first.
   [[nodiscard]] bool Change(PageId id, PageWord expected, const Node* desired) {
-    if (!IsMarkedDirty(expected.head()) && DEUT_STEP("checkpoint.mark_dirty")) pages_.MarkDirty(id);
+    if (!IsMarkedDirty(expected.head()) && !IsClean(desired) && DEUT_STEP("checkpoint.mark_dirty"))
+      pages_.MarkDirty(id);
     DEUT_POINT("bwtree.change.before_cas");
     return pages_.Replace(id, expected, PageWord::Memory(desired));
   }

@@ -151,9 +151,7 @@ bool BwTree::ReplaceByBase(PageId id, const Node* expected, Owned<BasePage> page
   // Rule X1: a flat timestamp that falls would let updates through that it has declared to be duplicates.
   DEUT_DCHECK(page->flat() >= expected->base->flat());
   // A consolidation that has dropped many tombstones makes a clean page dirty; so do the steps of a merge.
-  const bool replaced = IsClean(page.get()) ? pages_.Replace(id, expected, page.get())
-                                            : Change(id, PageWord::Memory(expected), page.get());
-  if (!replaced) return false;
+  if (!Change(id, PageWord::Memory(expected), page.get())) return false;
   const BasePage* const installed = page.release();
   CountPublished(installed->block_bytes());
   consolidations_.fetch_add(1, std::memory_order_relaxed);

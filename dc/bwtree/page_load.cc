@@ -213,7 +213,9 @@ Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
   // Before the page can be seen. A point access that comes later makes a transient page a lasting one.
   pages_.MarkLoaded(page.id, /*transient=*/load->stay == PageStay::kTransient);
   DEUT_POINT("bwtree.load.before_cas");
-  if (DEUT_CAS_FAILS("bwtree.load.cas") || !pages_.Replace(page.id, page.word, PageWord::Memory(chain.head()))) {
+  // A flush may have ended since its mark was copied. The page that is installed says that its image lacks the deltas
+  // below the mark, so it counts as dirty.
+  if (DEUT_CAS_FAILS("bwtree.load.cas") || !Change(page.id, page.word, chain.head())) {
     return Status::Ok();
   }
   load->installed = true;

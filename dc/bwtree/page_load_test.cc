@@ -10,6 +10,8 @@
 #include "common/testing/test_points.h"
 #include "dc/bwtree/base_page.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/mapping_table.h"
+#include "dc/bwtree/page_flusher.h"
 #include "dc/bwtree/page_image.h"
 #include "dc/bwtree/page_state.h"
 #include "dc/bwtree/stored_tree_fixture.h"
@@ -541,6 +543,30 @@ TEST(PageLoad, AMergeWithTheRightNeighbourMeanwhileIsNoDamage) {
     EXPECT_GT(t.tree().statistics().merges, merges);
     t.ExpectRight();
   }
+}
+
+// The load copies the mark of a flush, and the flush ends before the compare-and-swap. So the page that is installed
+// does not know what the flush has written.
+TEST(PageLoad, APageWhoseFlushEndsDuringItsLoadIsMarkedAsDirty) {
+  StoredLeaf leaf;
+  StoredTree& t = leaf.t;
+  t.Put(kNumber, "blind");
+  const auto added = t.Add(leaf.id);
+  ASSERT_TRUE(added.ok());
+  ASSERT_EQ(*added, PageFlusher::Added::kAdded);
+  t.pages().TakeDirty([](uint64_t, uint64_t) {});  // a checkpoint that has added the page
+  t.AtPoint("bwtree.load.before_cas", [&] { ASSERT_TRUE(t.flusher().Write().ok()); });
+  ASSERT_TRUE(t.Load(kNumber).ok());
+  ASSERT_EQ(t.ImageOf(leaf.id).count(), leaf.image.count() + 1);
+  ASSERT_FALSE(IsStub(t.HeadOf(leaf.id)));
+  EXPECT_FALSE(IsClean(t.HeadOf(leaf.id)));
+  bool marked = false;
+  t.pages().TakeDirty([&](uint64_t word, uint64_t marks) {
+    marked |= leaf.id.value / MappingTable::kMarksPerWord == word &&
+              (marks >> (leaf.id.value % MappingTable::kMarksPerWord) & 1) != 0;
+  });
+  EXPECT_TRUE(marked);
+  t.ExpectRight();
 }
 
 TEST(PageLoad, ALostCompareAndSwapChangesNothing) {
