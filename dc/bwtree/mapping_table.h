@@ -43,8 +43,8 @@
 // changes. A page is dirty when its image lacks something of it (page_state.h).
 // States of a page, and the steps between them. "marked": the bit is set, or a checkpoint has taken it and not visited
 // the page yet.
-//   clean         --MarkDirty--> clean, marked     by the thread that is about to change the page. It costs a load, and
-//                                                  a write only if the bit is not set
+//   clean         --MarkDirty--> clean, marked     by the thread that is about to change the page (BwTree::Change). It
+//                                                  costs a load, and a write only if the bit is not set
 //   clean, marked --Replace--> dirty, marked       the change, inside the same guard as MarkDirty. Later changes find a
 //                                                  delta on the page, and need not mark it
 //   any, marked   --TakeDirty, visit--> any        a checkpoint takes the bits (exchange with 0), waits until all
@@ -59,6 +59,10 @@
 //   take, visit, mark, replace    The bit stays for the next checkpoint, to which the change belongs.
 //   The bit was set, so the thread does not write it, and then it is taken: like the first. The thread has loaded it
 //   inside its guard.
+//   The head told that the page is marked, and then the page is visited. The visit puts the mark of a flush on that
+//   head, so the thread loses its compare-and-swap, and the new head tells it to mark the page.
+// A thread whose guard the checkpoint has not waited for sees that the bits were taken (reclamation.h, "Why it is
+// safe"). So it does not load an older bit.
 // Without the wait, "mark, take, visit, replace" leaves a dirty page without a mark. No later change of it sets one,
 // and no checkpoint contains its changes, whatever position it claims.
 // Memory order: Replace and Allocate release the contents of the node, Load acquires them. No method needs a
