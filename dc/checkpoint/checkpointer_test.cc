@@ -294,7 +294,10 @@ TEST(Checkpointer, ASplitOfAnInnerPageThatIsNotPostedDuringThePassIsWholeInTheCh
   CheckpointWorld world;
   world.Create(kTable);
   for (uint64_t i = 0; i < 1000; ++i) world.Put(i, Concat("value ", i));  // no page was written
-  ASSERT_GE(world.incarnation().tables.FindTree(kTable)->root_level(), 2);
+  {
+    const ReclamationDomain::Guard guard(world.incarnation().domain);
+    ASSERT_GE(world.incarnation().tables.FindTree(kTable)->root_level(), 2);
+  }
   std::atomic<bool> begun{false};
   Event split;
   Event after_pass;
