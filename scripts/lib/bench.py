@@ -27,7 +27,8 @@ import bench_table  # noqa: E402
 KEY_BYTES = 24
 TICKS = os.sysconf('SC_CLK_TCK')
 # A store is at rest when all its processes together take less than this share of a processor for so long; waited for at most so long.
-REST_SHARE, REST_SPAN, REST_LIMIT = 0.05, 0.3, 30
+# A store that is larger than its memory may work for minutes on what a load has left for later.
+REST_SHARE, REST_SPAN, REST_LIMIT = 0.05, 0.3, 300
 SEED = 20
 LEAST_LIMIT = 1 << 20  # bytes; no engine's program can begin below it
 

@@ -147,12 +147,16 @@ def memory_tables(result, names, columns):
 
 
 def sizes_table(result, names):
-    def amplification(name, workload):
+    def value_of(name, workload, member, digits):
         for row in result['rows']:
             if row['contender'] == name and row['workload'] == workload:
-                value = middle(row['samples'], 'write_amplification')
-                return '–' if value is None else f'{value:.2f}'
+                value = middle(row['samples'], member)
+                return '–' if value is None else f'{value:.{digits}f}'
         return '–'
+
+    def amplification(name, workload):
+        return value_of(name, workload, 'write_amplification', 2)
+
     rows = []
     for name in names:
         last = last_sample(result, name)
@@ -160,8 +164,8 @@ def sizes_table(result, names):
             continue
         rows.append([name, short(last['resident_bytes']) + 'B', short(last['resident_private_bytes']) + 'B',
                      short(last['disk_bytes']) + 'B', amplification(name, 'load'), amplification(name, 'a'),
-                     amplification(name, 'u')])
-    return table(['', 'resident', 'of it private', 'on disk', 'writes: load', 'A', 'U'], rows)
+                     amplification(name, 'u'), value_of(name, 'load', 'rest_seconds', 0)])
+    return table(['', 'resident', 'of it private', 'on disk', 'writes: load', 'A', 'U', 'busy after the load, s'], rows)
 
 
 def best_rival(rates):
@@ -217,7 +221,8 @@ def tables(result):
         rates_table(result, names, columns),
         'Processor microseconds a transaction (load and L: a record), background work included.\n',
         costs_table(result, names, columns),
-        'Memory and disk at the end; bytes written to the disk for each byte of key and value written.\n',
+        'Memory and disk at the end; bytes written to the disk for each byte of key and value written; how long a contender went on working by itself '
+        'when the load had returned.\n',
         sizes_table(result, names),
         *memory_tables(result, names, columns),
         *(['The targets (for an idle machine with two processors and 10 million records; on another only the ratio to the rival says something).\n',

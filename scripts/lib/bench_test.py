@@ -10,7 +10,7 @@ import bench_table
 LIMIT = 1 << 30
 SAMPLE = {'seconds': 2.0, 'transactions': 1000, 'records_read': 0, 'records_written': 10, 'retries': 0, 'p50_us': 1.0, 'p99_us': 2.5, 'p999_us': 1234.0,
           'cpu_us': 3.0, 'read_bytes': 4096000, 'written_bytes': 77, 'write_amplification': None, 'resident_bytes': 1, 'resident_private_bytes': 1,
-          'disk_bytes': 1}
+          'disk_bytes': 1, 'rest_seconds': 61.4}
 USAGE = {'limit_bytes': LIMIT, 'peak_bytes': LIMIT, 'file_bytes': 5000, 'limit_hits': 12345, 'kills': 0}
 FACTS = {'name': 's', 'isolation': 'i', 'interactive': 0, 'buffered': 'b', 'durable': 'd'}
 
@@ -105,6 +105,7 @@ class RunTest(unittest.TestCase):
         text = bench_table.tables(result)
         self.assertIn(why, text)
         self.assertIn('| ours | 1.07 GB | 5.00 kB | 16.4 MB | 308B | 12,345 | 0 |', text)
+        self.assertIn('| ours | 1B | 1B | 1B | – | – | – | 61 |', text)
         self.assertIn('| ours | 409,600 | 4,096 |', text)
         self.assertIn('| ours | 1 / 2.5 / 1,234 | 1 / 2.5 / 1,234 |', text)
         self.assertNotIn('The targets', text)
