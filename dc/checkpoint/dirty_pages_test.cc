@@ -54,7 +54,11 @@ class DirtyPages : public ::testing::Test {
         });
   }
 
-  BwTree& tree() { return *world_.incarnation().tables.FindTree(kTable); }
+  // The table is never dropped, so its tree outlives the guard.
+  BwTree& tree() {
+    const ReclamationDomain::Guard guard(world_.incarnation().domain);
+    return *world_.incarnation().tables.FindTree(kTable);
+  }
 
   // Writes all leaves, as the page evictor does.
   void WriteLeaves() {
