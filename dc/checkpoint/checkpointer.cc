@@ -172,7 +172,7 @@ Status Checkpointer::WriteDirtyPages() {
   for (const TableId table : environment_.tables.LiveTables()) {
     if (status.ok()) status = WritePages(table);
   }
-  // Of these pages, the ones that still exist are written. After an error the next checkpoint visits all of them again:
+  // All of these pages that still exist are written. After an error the next checkpoint visits all of them again:
   // their marks are taken.
   if (status.ok() || DEUT_OMITTED("checkpoint.keep_marks")) dirty_.Clear();
   // Pages that were split meanwhile are written now, so that little is left to do while no page can be split. These

@@ -37,7 +37,7 @@ class DirtyPages : public ::testing::Test {
   }
   ~DirtyPages() override { testing::SetPointHandler({}); }
 
-  // A start from the newest checkpoint; redo applies only what is behind its position.
+  // Starts from the newest checkpoint. Redo applies only updates behind its position.
   void ExpectRightAfterAStart() {
     testing::SetPointHandler({});
     world_.End();
@@ -180,7 +180,7 @@ TEST_F(DirtyPages, TheParentOfAPageThatWasSplitBehindThePassIsWritten) {
   ExpectRightAfterAStart();
 }
 
-// While the gate is closed pages grow. So the pass also writes what was split since the marks were taken.
+// While the gate is closed pages grow. So the pass also writes pages that were split since the marks were taken.
 TEST_F(DirtyPages, LittleIsLeftToWriteWhileTheGateIsClosed) {
   int inner_pages = 0;
   testing::SetPointHandler([&](std::string_view point) {

@@ -5,7 +5,8 @@
 // A run may fail because of bytes that belong to none of its parts. So a caller that has to know whether a page can be
 // read reads that page alone after a failure.
 // Thread-safety: one thread. Ownership: owns its queue and buffers; borrows the store. A run shares its segment until
-// Forget, and its file only while it is in flight: so a reader keeps at most `runs_in_flight` files open. Memory: the parts of the last Read and the gaps between them, until Forget.
+// Forget, and its file only while it is in flight: so a reader keeps at most `runs_in_flight` files open. Memory: the
+// parts of the last Read and the gaps between them, until Forget.
 #ifndef DC_PAGE_CACHE_RUN_READER_H_
 #define DC_PAGE_CACHE_RUN_READER_H_
 
