@@ -157,6 +157,17 @@ class MappingTable {
   }
   bool large(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kLarge) != 0; }
 
+  // Notes whether a page is loaded for a reader that may need it again. Then fewer parts of its image save device reads
+  // (delta_choice.h).
+  void NoteRead(PageId id, bool read) {
+    if (read) {
+      SetMark(id, kRead);
+    } else {
+      (void)TestAndClearMark(id, kRead);
+    }
+  }
+  bool read(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kRead) != 0; }
+
   // Sets the number of records that the leaf counts for in its tree's statistics; returns the number before.
   uint32_t ExchangeRecords(PageId id, uint32_t records) {
     return records_[id.value].exchange(records, std::memory_order_relaxed);
@@ -296,6 +307,7 @@ class MappingTable {
   static constexpr uint8_t kSparse = 2;
   static constexpr uint8_t kTransient = 4;
   static constexpr uint8_t kLarge = 8;
+  static constexpr uint8_t kRead = 16;
 
   MappingTable(void* memory, uint32_t capacity);
 

@@ -97,6 +97,7 @@ TEST(MappingTableTest, AnIdThatComesBackHasNoMarksOfItsFormerPage) {
     table->MarkLoaded(id, /*transient=*/true);
     table->SetSparse(id);
     table->NoteLarge(id, true);
+    table->NoteRead(id, true);
     table->Free(id, domain);
   }
   domain.Collect();
@@ -106,6 +107,7 @@ TEST(MappingTableTest, AnIdThatComesBackHasNoMarksOfItsFormerPage) {
   EXPECT_FALSE(table->transient(id));
   EXPECT_FALSE(table->sparse(id));
   EXPECT_FALSE(table->large(id));
+  EXPECT_FALSE(table->read(id));
 }
 
 TEST(MappingTableTest, AFreedIdComesBackOnlyAfterACheckpoint) {

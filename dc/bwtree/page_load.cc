@@ -212,6 +212,7 @@ Status BwTree::FinishLoad(const Target& target, PageLoad* load) {
   if (stub != nullptr) chain.CopyFromStub(stub);
   // Before the page can be seen. A point access that comes later makes a transient page a lasting one.
   pages_.MarkLoaded(page.id, /*transient=*/load->stay == PageStay::kTransient);
+  pages_.NoteRead(page.id, load->stay == PageStay::kLasting);
   DEUT_POINT("bwtree.load.before_cas");
   // A flush may have ended since its mark was copied. The page that is installed says that its image lacks the deltas
   // below the mark, so it counts as dirty.

@@ -29,9 +29,10 @@
 
 namespace deut::dc {
 
-// The reason why a page is loaded.
+// The reason why a page is loaded. Of several reasons the smallest value counts.
 enum class PageStay : uint8_t {
-  kLasting,    // the access says that the page may be used again
+  kLasting,    // a reader's access says that the page may be used again
+  kToWrite,    // the page is updated, written or merged, and no reader waits for it. It stays like a lasting page
   kTransient,  // a long scan will read it once, or may do so: it is the first to leave memory
 };
 

@@ -227,7 +227,7 @@ Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
     if (write) DEUT_RETURN_IF_ERROR(flusher_->Write());
     for (const std::string& high : to_load) {
       environment_.wait_for_memory();
-      const Status loaded = environment_.loader.Load(table, Target(high, Side::kBelow));
+      const Status loaded = environment_.loader.Load(table, Target(high, Side::kBelow), PageStay::kToWrite);
       if (!loaded.ok()) {
         return DEUT_ERROR(kUnavailable, "the checkpoint is postponed: a page cannot be loaded: ", loaded.ToString());
       }

@@ -118,7 +118,7 @@ void LoadThread::Accept(LoadArrival arrival) {
   LeafLoad* const joined = at->second.get();
   const LoadQueue::Lane lane = LoadQueue::LaneOf(*joined);
   if (arrival.waiter != nullptr) joined->waiters.Push(arrival.waiter);
-  if (arrival.stay == PageStay::kLasting) joined->stay = PageStay::kLasting;
+  joined->stay = std::min(joined->stay, arrival.stay);
   if (arrival.urgency == LoadUrgency::kNow && joined->urgency == LoadUrgency::kWhenMemory &&
       DEUT_STEP("load.take_along")) {
     joined->urgency = LoadUrgency::kNow;

@@ -118,7 +118,8 @@ void PageLoader::LoadAll(TableId table, std::span<const std::string> keys, Side 
   Countdown countdown(runtime_, keys.size());
   std::vector<Countdown::Waiter> waiters(keys.size(), Countdown::Waiter(countdown));
   for (size_t i = 0; i < keys.size(); ++i) {
-    const Result<bool> started = Start(table, Target(keys[i], side), LoadUrgency::kNow, &waiters[i]);
+    const Result<bool> started =
+        Start(table, Target(keys[i], side), LoadUrgency::kNow, &waiters[i], PageStay::kToWrite);
     if (!started.ok() || !*started) countdown.Subtract();
   }
   countdown.Wait();

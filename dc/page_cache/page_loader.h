@@ -79,7 +79,8 @@ class PageLoader final : private LoadHost {
   // CORRUPTION, IO_ERROR: the page cannot be read; nothing is changed.
   // REQUIRES: no guard is held; not called by a waiter.
   Status Load(TableId table, const Target& target, PageStay stay = PageStay::kLasting);
-  // Loads the leaves that Target(key, side) names, together. Blocks until each was tried. REQUIRES: as Load.
+  // Loads the leaves that Target(key, side) names, together, so that they can be written (PageStay::kToWrite). Blocks
+  // until each was tried. REQUIRES: as Load.
   void LoadAll(TableId table, std::span<const std::string> keys, Side side);
 
   // --- For the thread that keeps the memory budget.

@@ -45,7 +45,8 @@ bool PageMerger::Step(TableId table, Progress* progress, const std::function<boo
   bool loaded = false;
   for (const std::string& key : report.to_load) {
     if (stop_() || !has_room()) break;
-    (void)loader_.Load(table, Target(key, Side::kAt));  // the loader logs a page that cannot be read
+    // The loader logs a page that cannot be read.
+    (void)loader_.Load(table, Target(key, Side::kAt), PageStay::kToWrite);
     loaded = true;
   }
   // Visits the same pages once more, so that the loaded pages are merged before they are evicted again.

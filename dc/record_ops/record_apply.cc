@@ -215,7 +215,7 @@ Result<bool> RecordOperations::Update(const LogEntryView& entry) {
     // memory budget itself.
     evictor_.WakeIfOverHighMark();
     evictor_.WaitForMemory(PageEvictor::Purpose::kToRead);
-    const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt));
+    const Status loaded = loader_.Load(entry.table, Target(entry.key, Side::kAt), PageStay::kToWrite);
     const bool damaged = loaded == ErrorCode::kCorruption || loaded == ErrorCode::kIoError;
     if (!damaged || was_damaged) DEUT_RETURN_IF_ERROR(loaded);
     if (damaged) hint = BwTree::LeafHint::Unreadable();
