@@ -13,10 +13,12 @@
 
 namespace deut::dc {
 
-// Bytes of parts that flushes have written, as their addresses state them. The cleaner's copies do not count.
+// What flushes have done. Bytes are those of parts, as their addresses state them. The cleaner's copies do not count.
 struct FlushedBytes {
   std::atomic<uint64_t> pages{0};   // base parts: whole pages
   std::atomic<uint64_t> deltas{0};  // delta parts
+  // Parts that pages had more, when they left memory unchanged, before their parts were merged.
+  std::atomic<uint64_t> merged_parts{0};
 };
 
 struct BwTreeEnvironment {

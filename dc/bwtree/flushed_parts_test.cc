@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "common/io/disk_fault.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree_options.h"
 #include "dc/bwtree/delta_choice.h"
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/page_flusher.h"
@@ -274,6 +276,195 @@ TEST_F(FlushedLeaf, ADeltaPartWithADroppedTombstoneIsNotReplacedByAnother) {
     EXPECT_EQ(t_.ImageOf(leaf_).count(), parts);
   }
   ExpectRestores(t_, t_.records());
+}
+
+// --- Parts that are merged before a page leaves memory.
+
+BwTreeOptions LargerPages(uint32_t leaf_page_bytes = 8 << 10) {
+  BwTreeOptions options = SmallPages();
+  options.leaf_page_bytes = leaf_page_bytes;
+  return options;
+}
+
+// A clean page with two delta parts, which was loaded for a reader. The flusher merges parts.
+class LeafOfThreeParts : public ::testing::Test {
+ protected:
+  explicit LeafOfThreeParts(const BwTreeOptions& options = LargerPages()) : t_(options) {
+    t_.FillSettled(3000);
+    leaf_ = t_.LeafOf(20);
+    base_ = t_.ImageOf(leaf_).newest();
+    PutAndFlush(20);
+    PutAndFlush(21);
+    Reload();
+    t_.flusher().SetMergesParts(true);
+  }
+  void SetUp() override {
+    ASSERT_EQ(t_.ImageOf(leaf_).count(), 3u);
+    ASSERT_TRUE(IsCleanPage(t_, leaf_));
+  }
+
+  void PutAndFlush(uint64_t number) {
+    t_.Put(number, LongValue(static_cast<char>('a' + number % 20)));
+    t_.Flush(leaf_);
+  }
+  void Reload() {
+    ASSERT_TRUE(t_.Evict(leaf_));
+    ASSERT_TRUE(t_.Load(20).ok());
+  }
+  void Consolidate() {
+    t_.Walk(0, [this](const VisitedPage& page) {
+      if (page.id == leaf_) EXPECT_TRUE(t_.tree().Move(page));
+    });
+  }
+  void ExpectStored() {
+    ExpectNothingIsLost(t_);
+    ExpectRestores(t_, t_.records());
+  }
+
+  StoredTree t_;
+  PageId leaf_;
+  PageAddress base_;
+};
+
+TEST_F(LeafOfThreeParts, TheDeltaPartsOfACleanPageBecomeOneOnTheSameBase) {
+  ASSERT_TRUE(AddMergedParts(t_, leaf_));
+  ASSERT_TRUE(t_.flusher().Write().ok());
+  ASSERT_EQ(t_.ImageOf(leaf_).count(), 2u);
+  EXPECT_EQ(t_.ImageOf(leaf_)[1], base_);
+  EXPECT_TRUE(IsCleanPage(t_, leaf_));
+  ExpectStored();
+  EXPECT_FALSE(AddMergedParts(t_, leaf_)) << "once, until there are more parts";
+  Reload();
+  EXPECT_FALSE(AddMergedParts(t_, leaf_));
+  t_.ExpectRight();
+}
+
+TEST_F(LeafOfThreeParts, AMergedPageKnowsWhatItsBasePartLacks) {
+  ASSERT_TRUE(AddMergedParts(t_, leaf_));
+  ASSERT_TRUE(t_.flusher().Write().ok());
+  for (const uint64_t number : {uint64_t{22}, uint64_t{23}}) {
+    PutAndFlush(number);
+    EXPECT_EQ(t_.ImageOf(leaf_).count(), 2u);
+    EXPECT_EQ(t_.ImageOf(leaf_)[1], base_);
+    ExpectStored();
+  }
+}
+
+TEST_F(LeafOfThreeParts, PagesThatNoReaderHasLoadedKeepTheirParts) {
+  t_.pages().NoteRead(leaf_, false);
+  EXPECT_FALSE(AddMergedParts(t_, leaf_));
+  PutAndFlush(22);
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 4u);
+}
+
+TEST_F(LeafOfThreeParts, ADirtyPageThatAReaderHasLoadedIsLeftWithOneDeltaPart) {
+  PutAndFlush(22);
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 2u);
+  EXPECT_EQ(t_.ImageOf(leaf_)[1], base_);
+  ExpectStored();
+}
+
+TEST_F(LeafOfThreeParts, OnlyCleanPagesInMemoryAreAddedToBeMerged) {
+  t_.Put(20, "newer");
+  EXPECT_FALSE(AddMergedParts(t_, leaf_));
+  t_.flusher().SetMergesParts(false);
+  t_.Flush(leaf_);
+  ASSERT_GE(t_.ImageOf(leaf_).count(), 3u);
+  EXPECT_FALSE(AddMergedParts(t_, leaf_)) << "merges are off";
+  ASSERT_TRUE(t_.Evict(leaf_));
+  t_.flusher().SetMergesParts(true);
+  EXPECT_FALSE(AddMergedParts(t_, leaf_)) << "on storage";
+  t_.Put(20, "blind");
+  t_.Flush(leaf_);
+  ASSERT_TRUE(IsCleanPage(t_, leaf_) && IsStub(t_.HeadOf(leaf_)));
+  EXPECT_FALSE(AddMergedParts(t_, leaf_)) << "a stub";
+  EXPECT_TRUE(t_.flusher().empty());
+}
+
+TEST_F(LeafOfThreeParts, APageThatAnotherFlusherWritesIsNotMerged) {
+  const auto other = std::move(*PageFlusher::Create(t_.environment(), t_.store(), t_));
+  t_.Put(22, "newer");
+  ASSERT_EQ(*t_.Add(*other, leaf_), Added::kAdded);
+  EXPECT_FALSE(AddMergedParts(t_, leaf_));
+  ASSERT_TRUE(other->Write().ok());
+  EXPECT_TRUE(AddMergedParts(t_, leaf_));
+  ASSERT_TRUE(t_.flusher().Write().ok());
+  ExpectStored();
+}
+
+// Only a delta part says that the record is gone, so one in its place would bring the record back.
+TEST_F(LeafOfThreeParts, WithADroppedTombstoneTheWholePageIsWritten) {
+  t_.flusher().SetMergesParts(false);
+  t_.Delete(20);
+  t_.Flush(leaf_);
+  Reload();
+  t_.flusher().SetMergesParts(true);
+  t_.SetConsolidation(t_.now() + 1);
+  Consolidate();
+  ASSERT_EQ(t_.HeadOf(leaf_)->base->tombstones(), 0u);
+  ASSERT_TRUE(IsCleanPage(t_, leaf_));
+  ASSERT_TRUE(AddMergedParts(t_, leaf_));
+  ASSERT_TRUE(t_.flusher().Write().ok());
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 1u);
+  ExpectStored();
+}
+
+TEST_F(LeafOfThreeParts, TombstonesThatArePartOfThePageAreMergedLikeUpdates) {
+  t_.flusher().SetMergesParts(false);
+  t_.Delete(20);
+  t_.Flush(leaf_);
+  t_.flusher().SetMergesParts(true);
+  ASSERT_TRUE(AddMergedParts(t_, leaf_));
+  ASSERT_TRUE(t_.flusher().Write().ok());
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 2u);
+  ExpectStored();
+  Reload();
+  t_.ExpectRight();
+}
+
+TEST_F(LeafOfThreeParts, AnUpdateDuringAMergeKeepsThePageDirty) {
+  for (const char* const point : {"bwtree.flush.encoded", "bwtree.flush.before_register"}) {
+    t_.AtPoint(point, [this] {
+      t_.Put(22, "newer");
+      Consolidate();
+    });
+    ASSERT_TRUE(AddMergedParts(t_, leaf_)) << point;
+    ASSERT_TRUE(t_.flusher().Write().ok());
+    testing::SetPointHandler({});
+    EXPECT_FALSE(IsCleanPage(t_, leaf_));
+    EXPECT_EQ(t_.ImageOf(leaf_).count(), 2u);
+    t_.flusher().SetMergesParts(false);
+    t_.Flush(leaf_);
+    EXPECT_TRUE(IsCleanPage(t_, leaf_));
+    ExpectStored();
+    while (t_.ImageOf(leaf_).count() < 3) PutAndFlush(23);
+    t_.flusher().SetMergesParts(true);
+  }
+}
+
+TEST_F(LeafOfThreeParts, AfterAFailedWriteThePageHasItsParts) {
+  const ImageParts before = t_.ImageOf(leaf_);
+  t_.disk().AddFault({.action = Action::kNoSpace, .kinds = kDiskWrite});
+  ASSERT_TRUE(AddMergedParts(t_, leaf_));
+  ASSERT_EQ(t_.flusher().Write(), ErrorCode::kResourceExhausted);
+  t_.disk().RemoveAllFaults();
+  EXPECT_EQ(t_.ImageOf(leaf_).newest(), before.newest());
+  EXPECT_EQ(t_.ImageOf(leaf_).count(), 3u);
+  EXPECT_TRUE(IsCleanPage(t_, leaf_));
+  ExpectStored();
+  Reload();
+  t_.ExpectRight();
+}
+
+// A merge has to write at most as much as a read costs.
+class LargeLeafOfThreeParts : public LeafOfThreeParts {
+ protected:
+  LargeLeafOfThreeParts() : LeafOfThreeParts(LargerPages(128 << 10)) {}
+};
+
+TEST_F(LargeLeafOfThreeParts, LargePagesAreNotMerged) {
+  ASSERT_GT(base_.length_bound(), kWrittenForARead);
+  EXPECT_FALSE(AddMergedParts(t_, leaf_));
 }
 
 TEST_F(FlushedLeaf, AnImageNeverHasMorePartsThanACheckpointTakes) {

@@ -1,9 +1,9 @@
-// Random sequences of all that happens to pages: the content of the images is always the content of the tree.
-// There are two flushers, as those of a checkpoint and of the page evictor. Each may have a flush in flight while other
-// steps are taken, and another thread may take steps in the middle of a step. After each step, a page that most steps
-// are about is compared with its image (stored_marks_check.h). After some steps the pages that are marked as dirty are
-// written, and a tree that is recovered from the images is compared with the expected records, before and after old
-// updates are sent again.
+// Random sequences of all that happens to pages: the content of the images is always the content of the tree. There are
+// two flushers, as those of a checkpoint and of the page evictor. In half of the sequences each of them merges parts.
+// Each may have a flush in flight while other steps are taken, and another thread may take steps in the middle of a
+// step. After each step, a page that most steps are about is compared with its image (stored_marks_check.h). After some
+// steps the pages that are marked as dirty are written, and a tree that is recovered from the images is compared with
+// the expected records, before and after old updates are sent again.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -53,7 +53,10 @@ BwTreeOptions Options(Random& random) {
 class Sequence {
  public:
   explicit Sequence(uint64_t seed) : random_(seed), t_(Options(random_)) {
-    for (auto& flusher : flushers_) flusher = std::move(*PageFlusher::Create(t_.environment(), t_.store(), t_));
+    for (auto& flusher : flushers_) {
+      flusher = std::move(*PageFlusher::Create(t_.environment(), t_.store(), t_));
+      flusher->SetMergesParts(random_.OneIn(2));
+    }
     testing::SetPointHandler([this](std::string_view at) {
       if (at != race_point_) return;
       race_point_ = {};
@@ -85,8 +88,10 @@ class Sequence {
     if (choice < 32) return Put(Key());
     if (choice < 39) return Delete(Key());
     if (choice < 47) return Consolidate();
-    if (choice < 57) return Flush();
-    if (choice < 63) return BeginFlush(AnyFlusher());
+    if (choice < 55) return Flush();
+    if (choice < 58) return MergeParts();
+    if (choice < 62) return BeginFlush(AnyFlusher());
+    if (choice < 63) return BeginMerge(AnyFlusher());
     if (choice < 68) return EndFlush(AnyFlusher(), /*fails=*/random_.OneIn(3));
     if (choice < 73) return Evict();
     if (choice < 78) return Load();
@@ -105,7 +110,7 @@ class Sequence {
       std::string_view name;
       void (Sequence::*step)();
     };
-    static constexpr std::array<Point, 12> kPoints = {{
+    static constexpr std::array<Point, 15> kPoints = {{
         {"bwtree.consolidate.collected", &Sequence::Consolidate},
         {"bwtree.move.before_cas", &Sequence::Consolidate},
         {"bwtree.load.before_image_again", &Sequence::Load},
@@ -115,6 +120,9 @@ class Sequence {
         {"bwtree.flush.encoded", &Sequence::Flush},
         {"bwtree.flush.before_register", &Sequence::Flush},
         {"mapping_table.set_image.before_cas", &Sequence::Flush},
+        {"bwtree.merge_parts.before_claim", &Sequence::MergeParts},
+        {"bwtree.flush.encoded", &Sequence::MergeParts},
+        {"bwtree.flush.before_register", &Sequence::MergeParts},
         {"bwtree.rewrite.read", &Sequence::Copy},
         {"bwtree.rewrite.written", &Sequence::Copy},
         {"bwtree.rewrite.before_replace", &Sequence::Copy},
@@ -199,6 +207,13 @@ class Sequence {
   }
   void Flush() {
     BeginFlush(*flushers_[0]);
+    EndFlush(*flushers_[0], /*fails=*/random_.OneIn(8));
+  }
+  void BeginMerge(PageFlusher& flusher) {
+    WithLeaf(Key(), [&](const VisitedPage& page) { (void)flusher.AddMergedParts(t_.tree(), page.id); });
+  }
+  void MergeParts() {
+    BeginMerge(*flushers_[0]);
     EndFlush(*flushers_[0], /*fails=*/random_.OneIn(8));
   }
   // As the cleaner does.

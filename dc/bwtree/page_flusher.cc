@@ -166,9 +166,43 @@ bool PageFlusher::IsMostlyDeleted(PageId id, const Node* mark) const {
   return tombstones > records / 2;
 }
 
+bool PageFlusher::IsReadAgain(PageId id, const Node* head) const {
+  return pages_.read(id) && PartBytesInUnits(BaseImageBytes(*head->base)) <= kWrittenForARead;
+}
+
+DeltaChoice PageFlusher::ChoiceFor(const Node* head, const Pending& pending) const {
+  const bool leaves_few = merges_parts_ && IsReadAgain(pending.header.page, head);
+  return DeltaChoice(pending.old, PartBytesInUnits(BaseImageBytes(*head->base)), short_of_space_,
+                     leaves_few ? kMaxDeltaPartsOfRead : kMaxDeltaParts);
+}
+
+bool PageFlusher::EncodeMergedDelta(const Node* head, const DeltaChoice& choice, uint64_t changed, Pending* pending) {
+  const ImageParts& old = pending->old;
+  // A tombstone that only the delta parts have is not in memory any more. They cannot be replaced from there.
+  if (old.count() == 1 || (RemovalsOf(head) != StoredIn::kBasePart && DEUT_STEP("flush.removals_kept"))) return false;
+  const size_t changed_end = payloads_.size();
+  // None: the delta parts have only what newer versions in the base part supersede.
+  const uint32_t records = EncodeDeltaImage(head, StoredIn::kDeltaPart, &payloads_);
+  if (records == 0 || !choice.MergePays(changed, PartBytesInUnits(payloads_.size() - changed_end))) {
+    payloads_.resize(changed_end);
+    return false;
+  }
+  payloads_.erase(pending->begin, changed_end - pending->begin);
+  pending->header.kind = PartKind::kDelta;
+  pending->header.previous = old[old.count() - 1];
+  pending->kept = 1;
+  return true;
+}
+
+void PageFlusher::EncodeWhole(const Node* head, Timestamp consolidation, Pending* pending) {
+  pending->header.kind = PartKind::kBase;
+  pending->header.previous = PageAddress();
+  pending->kept = 0;
+  EncodeBaseImage(*BuildConsolidated(head, consolidation), &payloads_);
+}
+
 PageFlusher::Delta PageFlusher::EncodeDelta(const Node* mark, Pending* pending) {
-  const StoredIn removals = RemovalsOf(mark);
-  if (removals == StoredIn::kNoPart && DEUT_STEP("flush.removals_whole")) return Delta::kNone;
+  if (RemovalsOf(mark) == StoredIn::kNoPart && DEUT_STEP("flush.removals_whole")) return Delta::kNone;
   if (EncodeDeltaImage(mark, StoredIn::kNoPart, &payloads_) == 0) {
     payloads_.resize(pending->begin);
     return Delta::kUnneeded;
@@ -177,36 +211,38 @@ PageFlusher::Delta PageFlusher::EncodeDelta(const Node* mark, Pending* pending) 
   pending->header.kind = PartKind::kDelta;
   pending->header.previous = old.newest();
   pending->kept = old.count();
-  const size_t changed_end = payloads_.size();
   if (IsStub(mark)) return old.count() < ImageParts::kMax ? Delta::kEncoded : Delta::kNone;
-  const DeltaChoice choice(old, PartBytesInUnits(BaseImageBytes(*mark->base)), short_of_space_);
-  const uint64_t changed = PartBytesInUnits(changed_end - pending->begin);
-  // A tombstone that only the delta parts have is not in memory any more. They cannot be replaced from there.
-  if (old.count() > 1 && (removals == StoredIn::kBasePart || DEUT_OMITTED("flush.removals_kept"))) {
-    EncodeDeltaImage(mark, StoredIn::kDeltaPart, &payloads_);
-    if (choice.MergePays(changed, PartBytesInUnits(payloads_.size() - changed_end))) {
-      payloads_.erase(pending->begin, changed_end - pending->begin);
-      pending->header.previous = old[old.count() - 1];
-      pending->kept = 1;
-      return Delta::kEncoded;
-    }
-    payloads_.resize(changed_end);
-  }
+  const DeltaChoice choice = ChoiceFor(mark, *pending);
+  const uint64_t changed = PartBytesInUnits(payloads_.size() - pending->begin);
+  if (EncodeMergedDelta(mark, choice, changed, pending)) return Delta::kEncoded;
   return choice.AppendPays(changed) ? Delta::kEncoded : Delta::kNone;
+}
+
+PageFlusher::Pending PageFlusher::NewPending(const BwTree& tree, PageId id, const Node* head, uint64_t serial) const {
+  Pending pending;
+  pending.serial = serial;
+  pending.begin = payloads_.size();
+  pending.compression = tree.compression();
+  pending.old = pages_.Image(id);
+  pending.header.page = id;
+  pending.header.table = tree.table();
+  pending.header.level = head->level;
+  return pending;
+}
+
+void PageFlusher::AddPending(Pending* pending) {
+  pending->bytes = payloads_.size() - pending->begin;
+  statistics_.bytes += pending->bytes;
+  ++(pending->header.kind == PartKind::kBase ? statistics_.base_parts : statistics_.delta_parts);
+  pending_.push_back(*pending);
+  adding_.emplace(pending->header.page, pending->serial);
+  DEUT_POINT("bwtree.flush.encoded");
 }
 
 PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation) {
   // This flusher alone has been able to register an image since it claimed the page, which was dirty then.
   DEUT_CHECK(!IsWritten(mark));
-  Pending pending;
-  pending.serial = static_cast<const FlushMark*>(mark)->state.serial;
-  pending.begin = payloads_.size();
-  pending.compression = tree.compression();
-  pending.old = pages_.Image(id);
-  PartHeader& header = pending.header;
-  header.page = id;
-  header.table = tree.table();
-  header.level = mark->level;
+  Pending pending = NewPending(tree, id, mark, static_cast<const FlushMark*>(mark)->state.serial);
   // Deletions take up space until the whole page is written.
   const bool deleted = mark->is_leaf() && IsMostlyDeleted(id, mark);
   if (deleted) tree.MarkSparse(id);
@@ -221,24 +257,57 @@ PageFlusher::Added PageFlusher::Encode(BwTree& tree, PageId id, const Node* mark
   if (delta == Delta::kNone) {
     payloads_.resize(pending.begin);
     if (IsStub(mark)) return Added::kNotLoaded;
-    header.kind = PartKind::kBase;
-    header.previous = PageAddress();
-    pending.kept = 0;
-    EncodeBaseImage(*BuildConsolidated(mark, consolidation), &payloads_);
+    EncodeWhole(mark, consolidation, &pending);
   }
-  pending.bytes = payloads_.size() - pending.begin;
-  statistics_.bytes += pending.bytes;
-  ++(header.kind == PartKind::kBase ? statistics_.base_parts : statistics_.delta_parts);
-  pending_.push_back(pending);
-  adding_.emplace(id, pending.serial);
-  DEUT_POINT("bwtree.flush.encoded");
+  AddPending(&pending);
   return Added::kAdded;
+}
+
+void PageFlusher::SetMergesParts(bool merges) {
+  DEUT_DCHECK(!domain_.guard_held() && pending_.empty());
+  merges_parts_ = false;
+  if (!merges) return;
+  // A merge makes other parts dead, whose bytes come back only later.
+  short_of_space_ = store_.IsShortOfSpace();
+  merges_parts_ = !short_of_space_;
+}
+
+bool PageFlusher::AddMergedParts(BwTree& tree, PageId id) {
+  DEUT_DCHECK(domain_.guard_held());
+  if (!merges_parts_ || full() || pages_.Image(id).count() <= kMaxDeltaPartsOfRead + 1) return false;
+  const auto may_merge = [&](const Node* head) {
+    return head != nullptr && head->is_leaf() && IsClean(head) && !IsStub(head) && IsReadAgain(id, head);
+  };
+  const Node* head = pages_.Load(id);
+  if (!may_merge(head)) return false;
+  DEUT_POINT("bwtree.merge_parts.before_claim");
+  if (!pages_.ClaimImage(id)) return false;
+  // Rule X1: the bound is loaded before the page's head.
+  const Timestamp consolidation(consolidation_timestamp_.load(std::memory_order_acquire));
+  // Before the claim, another flush may have written updates that the head from before lacks.
+  if (DEUT_STEP("flush.merge_as_claimed")) head = pages_.Load(id);
+  // The image may have been merged or moved meanwhile.
+  if (!may_merge(head) || pages_.Image(id).count() <= kMaxDeltaPartsOfRead + 1) {
+    pages_.ReleaseImage(id);
+    return false;
+  }
+  // No node has the serial, so that `register` finds no mark, as if a consolidation had taken it away. The page's
+  // bounds are those of its image, so all pages that the new image names have an image.
+  Pending pending = NewPending(tree, id, head, last_serial.fetch_add(1, std::memory_order_relaxed) + 1);
+  pending.only_merges = true;
+  if (!EncodeMergedDelta(head, ChoiceFor(head, pending), /*changed=*/0, &pending)) {
+    EncodeWhole(head, consolidation, &pending);
+  }
+  AddPending(&pending);
+  return true;
 }
 
 void PageFlusher::CountWritten(const Pending& pending) {
   if (flushed_ == nullptr) return;
   std::atomic<uint64_t>& bytes = pending.header.kind == PartKind::kBase ? flushed_->pages : flushed_->deltas;
   bytes.fetch_add(pending.newest.length_bound(), std::memory_order_relaxed);
+  if (!pending.only_merges) return;
+  flushed_->merged_parts.fetch_add(pending.old.count() - (pending.kept + 1), std::memory_order_relaxed);
 }
 
 Status PageFlusher::Write() {

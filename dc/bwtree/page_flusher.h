@@ -16,6 +16,10 @@
 //   register  MappingTable::SetImage. From here on the image is the newer one.
 //   clean     sets StoredState::in of the mark, or of the base page that has absorbed the mark as its newest node. If
 //             that node still is the page's head, the page is clean
+// Steps of a merge of parts (AddMergedParts), for a page that is clean and about to leave memory: claim, encode, write
+// and register. There is no mark: the page stays clean, the new image has the same content as the old one, and what the
+// page says of its image stays right. The chain's head is loaded after the claim, and must be clean then. With an older
+// head, another flush could have written newer updates before the claim, and the merged part would lack them.
 // How a page knows what its image lacks: each record says in which kind of part the image has it (StoredIn). A delta
 // says it by the newest written node above it, an entry of a base page also by two bits. RemovalsOf says it of records
 // that have left the page.
@@ -62,6 +66,7 @@
 #include "common/base/status.h"
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/delta_choice.h"
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/mapping_table.h"
 #include "dc/bwtree/tree_source.h"
@@ -97,6 +102,12 @@ class PageFlusher {
   };
   // Adds the page to the batch. It does no disk I/O. REQUIRES: a guard; the page belongs to the tree.
   Added Add(BwTree& tree, PageId id);
+  // From now on, if the disk is not short of space, parts of pages that readers load are merged (delta_choice.h). This
+  // is for a flusher whose pages leave memory once they are written. REQUIRES: no guard is held, nothing is added.
+  void SetMergesParts(bool merges);
+  // Adds a clean page whose image has more parts than it should leave memory with. False: the page is not like that, or
+  // cannot be added now, or merges of parts are not on. REQUIRES: as Add.
+  [[nodiscard]] bool AddMergedParts(BwTree& tree, PageId id);
   // True: the batch is large enough to be written, and Add accepts no more.
   bool full() const { return payloads_.size() >= full_bytes_; }
   bool empty() const { return pending_.empty(); }
@@ -120,8 +131,9 @@ class PageFlusher {
     size_t bytes;
     Compression compression;
     ImageParts old;
-    size_t kept = 0;     // number of the oldest parts of `old` that stay in the image
-    PageAddress newest;  // its address, once it is appended
+    size_t kept = 0;           // number of the oldest parts of `old` that stay in the image
+    bool only_merges = false;  // the new image has the content of the old one
+    PageAddress newest;        // its address, once it is appended
   };
 
   PageFlusher(const BwTreeEnvironment& environment, std::unique_ptr<SegmentAppender> base,
@@ -138,6 +150,15 @@ class PageFlusher {
   enum class Delta : uint8_t { kNone, kUnneeded, kEncoded };
   // kNone: the whole page must be written. kUnneeded: the image lacks nothing. REQUIRES: a leaf with an image.
   Delta EncodeDelta(const Node* mark, Pending* pending);
+  // Encodes one delta part in place of all. `changed`: bytes of a part with what the image lacks, which is cut off (it
+  // is all from pending->begin on), or 0. False: that does not pay, or is impossible, and nothing changed.
+  bool EncodeMergedDelta(const Node* head, const DeltaChoice& choice, uint64_t changed, Pending* pending);
+  void EncodeWhole(const Node* head, Timestamp consolidation, Pending* pending);
+  DeltaChoice ChoiceFor(const Node* head, const Pending& pending) const;
+  // True if the page's image may be read again, so that fewer parts save more than they cost.
+  bool IsReadAgain(PageId id, const Node* head) const;
+  Pending NewPending(const BwTree& tree, PageId id, const Node* head, uint64_t serial) const;
+  void AddPending(Pending* pending);
   Added Encode(BwTree& tree, PageId id, const Node* mark, Timestamp consolidation);
   // *failed: the appender whose batch is void; null if there is none.
   Status WriteParts(const SegmentAppender** failed);
@@ -165,6 +186,7 @@ class PageFlusher {
   std::string payloads_;                          // payloads of pending_, concatenated
   // At the last Write: the disk is not asked under a guard, nor for each page.
   bool short_of_space_;
+  bool merges_parts_ = false;
   PageFlusherStatistics statistics_;
 };
 

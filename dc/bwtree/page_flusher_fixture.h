@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/status.h"
+#include "common/sync/reclamation.h"
 #include "dc/bwtree/page_flusher.h"
 #include "dc/bwtree/page_state.h"
 #include "dc/bwtree/stored_tree_fixture.h"
@@ -17,6 +18,12 @@ inline PageFlusher::Added AddOk(StoredTree& t, PageId id) {
   const auto added = t.Add(id);
   EXPECT_TRUE(added.ok()) << added.status().ToString();
   return added.ok() ? *added : PageFlusher::Added::kBusy;
+}
+
+// Adds a clean page so that its parts become fewer.
+inline bool AddMergedParts(StoredTree& t, PageId id) {
+  const ReclamationDomain::Guard guard(t.domain());
+  return t.flusher().AddMergedParts(t.tree(), id);
 }
 
 inline bool IsCleanPage(StoredTree& t, PageId id) {

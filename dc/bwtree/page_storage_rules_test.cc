@@ -4,11 +4,13 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/runtime/runtime.h"
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
+#include "dc/bwtree/bwtree_options.h"
 #include "dc/bwtree/page_flusher.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/bwtree/stored_tree_fixture.h"
@@ -207,6 +209,38 @@ TEST(PageStorageRules, ALoadedPageKnowsWhatItsBasePartLacks) {
   t.Put(21, "changed");
   t.Flush(leaf);
   ExpectStored(t);
+}
+
+// Another flush writes an update after the merge has looked at the page, and before it claims the image.
+TEST(PageStorageRules, AMergeOfPartsHasWhatWasWrittenBeforeItsClaim) {
+  BwTreeOptions options = SmallPages();
+  options.leaf_page_bytes = 8 << 10;
+  StoredTree t(options);
+  t.FillSettled(400);
+  const PageId leaf = t.LeafOf(20);
+  for (const uint64_t number : {uint64_t{20}, uint64_t{21}}) {
+    t.Put(number, std::string(90, 'v'));
+    t.Flush(leaf);
+  }
+  ASSERT_TRUE(t.Evict(leaf));
+  ASSERT_TRUE(t.Load(20).ok());
+  ASSERT_EQ(t.ImageOf(leaf).count(), 3u);
+  const auto other = std::move(*PageFlusher::Create(t.environment(), t.store(), t));
+  t.AtPoint("bwtree.merge_parts.before_claim", [&] {
+    t.Put(20, "newer");
+    ASSERT_EQ(*t.Add(*other, leaf), PageFlusher::Added::kAdded);
+    ASSERT_TRUE(other->Write().ok());
+  });
+  t.flusher().SetMergesParts(true);
+  {
+    const ReclamationDomain::Guard guard(t.domain());
+    ASSERT_TRUE(t.flusher().AddMergedParts(t.tree(), leaf));
+  }
+  ASSERT_TRUE(t.flusher().Write().ok());
+  EXPECT_LE(t.ImageOf(leaf).count(), 2u);
+  ExpectStored(t);
+  ASSERT_TRUE(t.Evict(leaf));
+  t.ExpectRight();
 }
 
 }  // namespace
