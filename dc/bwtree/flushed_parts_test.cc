@@ -7,6 +7,7 @@
 
 #include "common/io/disk_fault.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree_environment.h"
 #include "dc/bwtree/bwtree_options.h"
 #include "dc/bwtree/delta_choice.h"
 #include "dc/bwtree/image_parts.h"
@@ -454,6 +455,32 @@ TEST_F(LeafOfThreeParts, AfterAFailedWriteThePageHasItsParts) {
   ExpectStored();
   Reload();
   t_.ExpectRight();
+}
+
+TEST_F(LeafOfThreeParts, OnADiskThatIsShortOfSpaceNothingIsMerged) {
+  t_.disk().SetFreeBytes(t_.store().reserve_bytes());
+  t_.flusher().SetMergesParts(true);
+  EXPECT_FALSE(AddMergedParts(t_, leaf_));
+}
+
+TEST_F(LeafOfThreeParts, PartsThatAnImageHasNoMoreAreCounted) {
+  FlushedBytes flushed;
+  BwTreeEnvironment environment = t_.environment();
+  environment.flushed = &flushed;
+  const auto flusher = std::move(*PageFlusher::Create(environment, t_.store(), t_));
+  flusher->SetMergesParts(true);
+  {
+    const ReclamationDomain::Guard guard(t_.domain());
+    ASSERT_TRUE(flusher->AddMergedParts(t_.tree(), leaf_));
+  }
+  ASSERT_TRUE(flusher->Write().ok());
+  EXPECT_EQ(flushed.merged_parts.load(), 1u);
+  EXPECT_EQ(flushed.deltas.load(), t_.ImageOf(leaf_).newest().length_bound());
+  // A flush of changes is no merge of this kind.
+  t_.Put(22, LongValue('c'));
+  ASSERT_EQ(*t_.Add(*flusher, leaf_), Added::kAdded);
+  ASSERT_TRUE(flusher->Write().ok());
+  EXPECT_EQ(flushed.merged_parts.load(), 1u);
 }
 
 // A merge has to write at most as much as a read costs.

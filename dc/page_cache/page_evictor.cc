@@ -55,7 +55,7 @@ class PageEvictor::MoveVisitor final : public PageVisitor {
 };
 
 // Visits the leaves of one parent. The leaves that the mode chooses are evicted if they are clean, else handed to the
-// flusher. In mode kDrain this is done only with leaves that cannot be moved.
+// flusher; so are clean ones whose parts it merges. In mode kDrain this is done only with leaves that cannot be moved.
 class PageEvictor::LeafVisitor final : public PageVisitor {
  public:
   LeafVisitor(BwTree& tree, MappingTable& pages, PageFlusher& flusher, Mode mode)
@@ -81,7 +81,11 @@ class PageEvictor::LeafVisitor final : public PageVisitor {
       return;
     }
     if (IsClean(head)) {
-      stepped_.evicted += tree_.Evict(page) ? 1 : 0;
+      if (flusher_.AddMergedParts(tree_, page.id)) {
+        added_.insert(page.id);
+      } else {
+        stepped_.evicted += tree_.Evict(page) ? 1 : 0;
+      }
       return;
     }
     const PageFlusher::Added added = flusher_.Add(tree_, page.id);
@@ -418,8 +422,11 @@ void PageEvictor::NoteEvicted(uint64_t pages) {
   waiters_.Wake();
 }
 
+bool PageEvictor::MayMergeParts() const { return !failing_ && budget_.used() <= budget_.apply_limit(); }
+
 PageEvictor::Stepped PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* walk) {
   DEUT_CHECK(flusher_->empty());  // each batch was written or given up, so no page stays claimed
+  flusher_->SetMergesParts(mode != Mode::kDrain && MayMergeParts());
   Stepped stepped;
   BwTree::Walk next = *walk;
   PageSet written;

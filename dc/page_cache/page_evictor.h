@@ -4,6 +4,14 @@
 // Its thread walks over the leaves as a clock with a second chance. A page that was used since the last visit loses
 // its mark. Otherwise the page is evicted if it is clean; if it is dirty, it is written and then evicted.
 // Inner pages, and the root of every table, stay: some thousandths of the data.
+// Parts. A clean page that a reader has loaded will probably be loaded again, with a device read for each part. If its
+//   image has more than two parts, they are merged before it is evicted (PageFlusher::AddMergedParts). It is written in
+//   one batch with dirty pages, and evicted in the same step. A dirty page of that kind is left with as few parts. So
+//   each page is merged once for each time that its image gets more than two parts.
+//   Other pages keep their parts: those that only long scans have read, that were loaded to be updated or written, or
+//   that were never loaded. So a long scan of a cold table merges at most the parts of its first few pages.
+//   No parts are merged while a thread waits for memory (above the apply limit), after a failed write until one
+//   succeeds, and while the disk is short of space. Then clean pages are evicted as they are.
 // Scans. A page that is loaded for a long scan (scan_cursor.h), or ahead of a scan, is transient until a point access
 //   or a short scan uses it. Long scans set no marks. Transient pages are evicted first, with a second chance of their
 //   own, the oldest of them first (transient_pages.h). The hand leaves its place as long as these are enough. So a scan
@@ -171,6 +179,8 @@ class PageEvictor {
   PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> upper_bounds);
   bool stops() const { return stop_.load(std::memory_order_relaxed) != 0; }
   bool ShouldStop(uint64_t target) const { return stops() || budget_.accounted() <= target; }
+  // True if no thread waits for memory, and pages can be written.
+  bool MayMergeParts() const;
   // Moved pages take twice their memory until no guard sees the old one.
   bool MustStopMoving() const;
 

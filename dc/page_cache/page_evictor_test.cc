@@ -3,6 +3,7 @@
 #include "dc/page_cache/page_evictor.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -16,11 +17,13 @@
 #include "common/testing/test_points.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/image_parts.h"
+#include "dc/bwtree/page_load.h"
 #include "dc/bwtree/page_state.h"
 #include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
 #include "dc/page_cache/page_evictor_fixture.h"
 #include "gtest/gtest.h"
+#include "protocol/record_batch.h"
 
 namespace deut::dc {
 namespace {
@@ -193,6 +196,116 @@ TEST_F(PageEvictorTest, PagesLoadedToBeWrittenAreEvictedBeforeMoreAreLoaded) {
   // Memory for the leaves of two parents, not for all leaves.
   EXPECT_LE(highest.load(), before + (uint64_t{64} << 10));
   EXPECT_GE(leaves, 200u);
+  t_.ExpectRight();
+}
+
+// --- Parts that are merged before a page is evicted.
+
+class PagesOfThreePartsTest : public PageEvictorTest {
+ protected:
+  // The evictor works, and no thread waits for memory.
+  static constexpr uint64_t kBelowTheApplyLimit = kBudget / 32 * 29;
+
+  // The leaves of three records have three parts, and are on storage.
+  PagesOfThreePartsTest() {
+    t_.FillSettled(100);
+    for (const uint64_t number : kNumbers) {
+      const PageId leaf = t_.LeafOf(number);
+      while (t_.ImageOf(leaf).count() < 3) {
+        EXPECT_TRUE(t_.Evict(leaf));
+        t_.Put(number, "blind");
+        t_.Flush(leaf);
+      }
+      EXPECT_TRUE(t_.Evict(leaf));
+    }
+  }
+  void Load(uint64_t number, PageStay stay) {
+    const std::string key = KeyOf(number);
+    ASSERT_TRUE(loader_->Load(StoredTree::kTable, Target(key, Side::kAt), stay).ok());
+    ASSERT_TRUE(InMemory(t_.LeafOf(number)));
+  }
+  // Lets the evictor evict all leaves while memory counts as full to this number of bytes.
+  void EvictAll(uint64_t said) {
+    if (evictor_ == nullptr) Start();
+    SayUsed(said);
+    ASSERT_TRUE(Until([this] {
+      const std::vector<PageId> leaves = t_.Pages(0);
+      return std::none_of(leaves.begin(), leaves.end(), [this](PageId leaf) { return InMemory(leaf); });
+    }));
+    SayUsed(0);
+  }
+  size_t Parts(uint64_t number) { return t_.ImageOf(t_.LeafOf(number)).count(); }
+
+  static constexpr std::array<uint64_t, 3> kNumbers = {20, 50, 80};
+};
+
+TEST_F(PagesOfThreePartsTest, OnlyPagesThatReadersHaveLoadedAreMerged) {
+  Load(20, PageStay::kLasting);
+  Load(50, PageStay::kTransient);
+  Load(80, PageStay::kToWrite);
+  EvictAll(kBelowTheApplyLimit);
+  EXPECT_LE(Parts(20), 2u);
+  EXPECT_EQ(Parts(50), 3u);
+  EXPECT_EQ(Parts(80), 3u);
+  t_.ExpectRight();
+}
+
+TEST_F(PagesOfThreePartsTest, APageIsMergedOnceForEachTimeThatItGetsMoreParts) {
+  Load(20, PageStay::kLasting);
+  EvictAll(kBelowTheApplyLimit);
+  const ImageParts merged = t_.ImageOf(t_.LeafOf(20));
+  ASSERT_LE(merged.count(), 2u);
+  Load(20, PageStay::kLasting);
+  EvictAll(kBelowTheApplyLimit);
+  EXPECT_EQ(t_.ImageOf(t_.LeafOf(20)).newest(), merged.newest());
+  evictor_.reset();
+  started_.store(nullptr);
+  while (Parts(20) < 3) {
+    t_.Put(20, "blind");
+    t_.Flush(t_.LeafOf(20));
+    ASSERT_TRUE(t_.Evict(t_.LeafOf(20)));
+  }
+  Load(20, PageStay::kLasting);
+  EvictAll(kBelowTheApplyLimit);
+  EXPECT_LE(Parts(20), 2u);
+  t_.ExpectRight();
+}
+
+TEST_F(PagesOfThreePartsTest, APageThatAScanHasLoadedIsMergedOnlyAfterTheNextLoadForAReader) {
+  Load(20, PageStay::kTransient);
+  RecordBatch batch;
+  ASSERT_EQ(t_.tree().Read(KeyOf(20), &batch), BwTree::Found::kYes);
+  EvictAll(kBelowTheApplyLimit);
+  EXPECT_EQ(Parts(20), 3u) << "the load was for a scan";
+  Load(20, PageStay::kLasting);
+  EvictAll(kBelowTheApplyLimit);
+  EXPECT_LE(Parts(20), 2u);
+}
+
+TEST_F(PagesOfThreePartsTest, WhileThreadsWaitForMemoryPagesAreEvictedAsTheyAre) {
+  Load(20, PageStay::kLasting);
+  EvictAll(kBudget + 1);
+  EXPECT_EQ(Parts(20), 3u);
+  t_.ExpectRight();
+}
+
+TEST_F(PagesOfThreePartsTest, OnADiskThatIsShortOfSpacePagesAreEvictedAsTheyAre) {
+  Load(20, PageStay::kLasting);
+  t_.disk().SetFreeBytes(t_.store().reserve_bytes());
+  EvictAll(kBelowTheApplyLimit);
+  EXPECT_EQ(Parts(20), 3u);
+  EXPECT_EQ(errors_.load(), 0);
+  t_.ExpectRight();
+}
+
+TEST_F(PagesOfThreePartsTest, AfterAFailedWritePagesAreEvictedAsTheyAre) {
+  Load(20, PageStay::kLasting);
+  t_.disk().AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskWrite});
+  EvictAll(kBelowTheApplyLimit);
+  EXPECT_EQ(errors_.load(), 1);
+  EXPECT_EQ(last_error_.load(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(Parts(20), 3u);
+  t_.disk().RemoveAllFaults();
   t_.ExpectRight();
 }
 

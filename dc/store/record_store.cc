@@ -218,6 +218,7 @@ void RecordStore::AppendCounters(std::vector<CounterValue>* counters) {
   add("storage_written_bytes", store.bytes_written);
   add("flushed_page_bytes", trees_.flushed().pages.load(std::memory_order_relaxed));
   add("flushed_delta_bytes", trees_.flushed().deltas.load(std::memory_order_relaxed));
+  add("parts_merged", trees_.flushed().merged_parts.load(std::memory_order_relaxed));
   add("compressed_bytes_before", store.bytes_before_compression);
   add("compressed_bytes_after", store.bytes_after_compression);
   add("storage_reads", store.reads);

@@ -31,6 +31,7 @@ TEST(RecordStoreTest, EveryCounterHasANameOfItsOwnAndTheRightFigure) {
   EXPECT_EQ(world.Counter("updates_applied"), 1001u);
   EXPECT_EQ(world.Counter("tables"), 1u);
   EXPECT_EQ(world.Counter("checkpoints"), 1u);
+  EXPECT_EQ(world.Counter("parts_merged"), 0u) << "nothing has left memory";
   EXPECT_GT(world.Counter("splits"), 10u);
   EXPECT_GT(world.Counter("records"), 500u);
   EXPECT_GT(world.Counter("memory_bytes"), 1000u * 15);
