@@ -87,19 +87,26 @@ class ManyLoadsTest : public ::testing::Test {
 TEST_F(ManyLoadsTest, LoadAllReturnsWhenEachLeafWasTried) {
   const auto loader = NewLoader();
   EXPECT_EQ(NotInMemory(), keys_.size());
-  loader->LoadAll(StoredTree::kTable, {}, Side::kAt);
-  loader->LoadAll(StoredTree::kTable, std::span(keys_).first(1), Side::kAt);
+  EXPECT_TRUE(loader->LoadAll(StoredTree::kTable, {}, Side::kAt).ok());
+  EXPECT_TRUE(loader->LoadAll(StoredTree::kTable, std::span(keys_).first(1), Side::kAt).ok());
   EXPECT_EQ(NotInMemory(), keys_.size() - 1);
-  loader->LoadAll(StoredTree::kTable, keys_, Side::kAt);
+  EXPECT_TRUE(loader->LoadAll(StoredTree::kTable, keys_, Side::kAt).ok());
   EXPECT_EQ(NotInMemory(), 0u);
   t_.ExpectRight();
+}
+
+TEST_F(ManyLoadsTest, LoadAllReturnsAnErrorAndLoadsTheOtherLeaves) {
+  const auto loader = NewLoader();
+  t_.disk().AddFault({.kinds = kDiskRead, .count = 1});
+  EXPECT_EQ(loader->LoadAll(StoredTree::kTable, keys_, Side::kAt), ErrorCode::kIoError);
+  EXPECT_EQ(NotInMemory(), 1u);
 }
 
 TEST_F(ManyLoadsTest, ReadsOfOneCallAreInFlightTogetherUpToTheBound) {
   const auto loader = NewLoader({.threads = 1, .reads_in_flight = 12});
   t_.disk().HoldOperations(kDiskRead);
   const auto caller =
-      RealRuntime().StartThread("caller", [&] { loader->LoadAll(StoredTree::kTable, keys_, Side::kAt); });
+      RealRuntime().StartThread("caller", [&] { (void)loader->LoadAll(StoredTree::kTable, keys_, Side::kAt); });
   EXPECT_TRUE(Until([&] { return t_.disk().held_operations() >= 12; })) << t_.disk().held_operations();
   for (int i = 0; i < 200; ++i) {
     RealRuntime().Yield();
@@ -116,7 +123,7 @@ TEST_F(ManyLoadsTest, SeveralCallersAtOnceWithReadsThatCompleteInAnyOrder) {
     std::vector<std::unique_ptr<Thread>> callers;
     for (int i = 0; i < 3; ++i) {
       callers.push_back(RealRuntime().StartThread("caller", [&, i] {
-        loader->LoadAll(StoredTree::kTable, std::span(keys_).subspan(static_cast<size_t>(i) * 5), Side::kAt);
+        (void)loader->LoadAll(StoredTree::kTable, std::span(keys_).subspan(static_cast<size_t>(i) * 5), Side::kAt);
       }));
     }
     callers.clear();
@@ -267,7 +274,7 @@ TEST_F(ManyLoadsTest, PagesThatAreNotInstalledYetTakeTheirPlaces) {
     go_on.Wait(RealRuntime(), kNoDeadline);
   });
   const auto caller =
-      RealRuntime().StartThread("caller", [&] { loader->LoadAll(StoredTree::kTable, keys_, Side::kAt); });
+      RealRuntime().StartThread("caller", [&] { (void)loader->LoadAll(StoredTree::kTable, keys_, Side::kAt); });
   ASSERT_TRUE(building.Wait(RealRuntime(), kNoDeadline));
   EXPECT_LE(loader->loads(), 2u);
   go_on.Signal(RealRuntime());
@@ -291,7 +298,7 @@ TEST_F(ManyLoadsTest, ThePagesThatOtherThreadsAreLoadingCountAsMemory) {
     for (const PageAddress part : image.all()) expected += part.length_bound();
   }
   const auto caller =
-      RealRuntime().StartThread("caller", [&] { loader->LoadAll(StoredTree::kTable, others, Side::kAt); });
+      RealRuntime().StartThread("caller", [&] { (void)loader->LoadAll(StoredTree::kTable, others, Side::kAt); });
   EXPECT_TRUE(Until([&] { return loader->loads() == others.size(); }));
   Waiter patient;
   EXPECT_TRUE(Start(*loader, keys_.back(), LoadUrgency::kWhenMemory, &patient).ok());
@@ -317,7 +324,7 @@ TEST_F(ManyLoadsTest, TheThreadsThatGetAQueueShareAllReads) {
   for (const PageId leaf : t_.Pages(0)) ++(leaf.value % 2 == 0 ? even : odd);
   t_.disk().HoldOperations(kDiskRead);
   const auto caller =
-      RealRuntime().StartThread("caller", [&] { loader->LoadAll(StoredTree::kTable, keys, Side::kAt); });
+      RealRuntime().StartThread("caller", [&] { (void)loader->LoadAll(StoredTree::kTable, keys, Side::kAt); });
   const uint64_t expected = std::min<size_t>(even, 8) + std::min<size_t>(odd, 7);
   EXPECT_TRUE(Until([&] { return loader->loads() >= expected; })) << loader->loads();
   EXPECT_EQ(loader->loads(), expected);

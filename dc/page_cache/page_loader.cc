@@ -112,17 +112,18 @@ Status PageLoader::Load(TableId table, const Target& target, PageStay stay) {
   return waiter.status();
 }
 
-void PageLoader::LoadAll(TableId table, std::span<const std::string> keys, Side side) {
+Status PageLoader::LoadAll(TableId table, std::span<const std::string> keys, Side side, PageStay stay) {
   DEUT_CHECK(!LoadThread::IsCurrent());
-  if (keys.empty()) return;
+  if (keys.empty()) return Status::Ok();
   Countdown countdown(runtime_, keys.size());
   std::vector<Countdown::Waiter> waiters(keys.size(), Countdown::Waiter(countdown));
   for (size_t i = 0; i < keys.size(); ++i) {
-    const Result<bool> started =
-        Start(table, Target(keys[i], side), LoadUrgency::kNow, &waiters[i], PageStay::kToWrite);
-    if (!started.ok() || !*started) countdown.Subtract();
+    const Result<bool> started = Start(table, Target(keys[i], side), LoadUrgency::kNow, &waiters[i], stay);
+    if (!started.ok() || !*started) waiters[i].OnLoaded(started.status());
   }
   countdown.Wait();
+  for (const Countdown::Waiter& waiter : waiters) DEUT_RETURN_IF_ERROR(waiter.status());
+  return Status::Ok();
 }
 
 bool PageLoader::BeginLoad(TableId table, const Target& target, PageLoad* load) {

@@ -79,9 +79,10 @@ class PageLoader final : private LoadHost {
   // CORRUPTION, IO_ERROR: the page cannot be read; nothing is changed.
   // REQUIRES: no guard is held; not called by a waiter.
   Status Load(TableId table, const Target& target, PageStay stay = PageStay::kLasting);
-  // Loads the leaves that Target(key, side) names, together, so that they can be written (PageStay::kToWrite). Blocks
-  // until each was tried. REQUIRES: as Load.
-  void LoadAll(TableId table, std::span<const std::string> keys, Side side);
+  // Loads the leaves that Target(key, side) names, together, by default so that they can be written. Blocks until each
+  // was tried. Returns the first error among them, in the order of `keys`; the leaves without an error are as after
+  // Load. REQUIRES: as Load.
+  Status LoadAll(TableId table, std::span<const std::string> keys, Side side, PageStay stay = PageStay::kToWrite);
 
   // --- For the thread that keeps the memory budget.
   // `has_memory(loading_bytes, admission)`: true if a page may be loaded, while pages of that size are being loaded
