@@ -110,8 +110,8 @@ class BwTree {
 
   using LeafHint = dc::LeafHint;
   // Finds the leaves of several keys, at most kMaxLeavesPerCall. The searches run side by side, so that their cache
-  // misses overlap. They read inner pages only. REQUIRES: a guard, which the caller holds until it has used the
-  // hints.
+  // misses overlap. They read inner pages only, and mark the leaves as updated. REQUIRES: a guard, which the caller
+  // holds until it has used the hints.
   static constexpr size_t kMaxLeavesPerCall = 8;
   void FindLeaves(std::span<const std::string_view> keys, LeafHint* hints);
   // Prefetches the memory that an update of this leaf will write to. The caller calls it some time after FindLeaves.
@@ -232,8 +232,9 @@ class BwTree {
 
   // descend.cc
   PageView Descend(uint8_t level, const Target& target);
-  // The same for a point access to the leaf: marks it as used.
+  // The same for a point read of the leaf, or for an update: marks it as used.
   PageView DescendToUse(const Target& target);
+  PageView DescendToUpdate(const Target& target);
   // The same without reading the leaf. Returns kNoPage if the root is a leaf, or if a page on
   // the way is removed, lies left of the target or is not loaded. REQUIRES: a guard.
   PageView FindLeaf(const Target& target);

@@ -46,6 +46,12 @@ BwTree::PageView BwTree::Descend(uint8_t level, const Target& target) {
   }
 }
 
+BwTree::PageView BwTree::DescendToUpdate(const Target& target) {
+  const PageView page = Descend(/*level=*/0, target);
+  pages_.MarkUpdated(page.id);
+  return page;
+}
+
 BwTree::PageView BwTree::DescendToUse(const Target& target) {
   const PageView page = Descend(/*level=*/0, target);
   pages_.MarkUsed(page.id);
@@ -101,7 +107,7 @@ void BwTree::FindLeaves(std::span<const std::string_view> keys, LeafHint* hints)
       const Node* const parent = pages[i].head();
       pages[i] = PageView{children[i], pages_.LoadWord(children[i]), pages[i].id, parent};
       if (parent->level != 1) return BasePage::Prefetch(pages[i].head());
-      pages_.MarkUsed(children[i]);
+      pages_.MarkUpdated(children[i]);
       __builtin_prefetch(pages[i].head(), /*to write=*/0);
       __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(pages[i].head()) + 64));
       open &= ~(uint32_t{1} << i);

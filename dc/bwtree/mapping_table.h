@@ -130,10 +130,14 @@ class MappingTable {
     if ((marks & kTransient) != 0) (void)TestAndClearTransient(id);
     SetMark(id, kUsed);
   }
+  // Second chance for a page that was updated. A transient page stays transient: an update does not need its page in
+  // memory.
+  void MarkUpdated(PageId id) { SetMark(id, kUsed); }
   bool used(PageId id) const { return (marks_[id.value].load(std::memory_order_relaxed) & kUsed) != 0; }
   // Returns whether the page was used since the last call, and clears the mark.
   bool TestAndClearUsed(PageId id) { return TestAndClearMark(id, kUsed); }
-  // Marks a page that comes into memory. `transient`: only long scans use it, until MarkUsed is called.
+  // Marks a page that comes into memory. `transient`: only long scans, a checkpoint or updates use it,
+  // until MarkUsed is called.
   void MarkLoaded(PageId id, bool transient) {
     SetMark(id, kUsed);
     if (transient) {

@@ -66,7 +66,7 @@ Result<BwTree::Outcome> BwTree::Update(NodeKind kind, std::string_view key, std:
   const ReclamationDomain::Guard guard(domain_);
   Owned<RecordDelta> delta;
   for (bool placed = hint.page_.id != kNoPage;; placed = false) {
-    PageView page = placed ? hint.page_ : DescendToUse(target);
+    PageView page = placed ? hint.page_ : DescendToUpdate(target);
     if (placed) page.word = pages_.LoadWord(page.id);
     if (page.head() == nullptr) {
       if (page.parent == kNoPage) return Outcome::kNotLoaded;  // reached from its left neighbour
@@ -134,6 +134,9 @@ bool BwTree::PutOnStored(const PageView& page, Owned<RecordDelta>* owned) {
   DEUT_DCHECK(!bounds.bounded || delta->key() < bounds.high);
   Owned<BasePage> stub = BasePage::BuildStub({bounds.low, bounds.high, bounds.bounded ? kUnknownPage : kNoPage});
   delta->LinkTo(stub.get());
+  // The mark of a transient page is left over from the last time that the page was in memory. With it, these updates
+  // would be the first to leave.
+  pages_.MarkUsed(page.id);
   DEUT_POINT("bwtree.blind.before_cas");
   if (DEUT_CAS_FAILS("bwtree.blind.cas") || !Change(page.id, page.word, delta)) return false;
   CountPublished(stub.release()->block_bytes());

@@ -12,8 +12,9 @@
 //   that were never loaded. So a long scan of a cold table merges at most the parts of its first few pages.
 //   No parts are merged while a thread waits for memory (above the apply limit), after a failed write until one
 //   succeeds, and while the disk is short of space. Then clean pages are evicted as they are.
-// Scans. A page that is loaded for a long scan (scan_cursor.h), or ahead of a scan, is transient until a point access
-//   or a short scan uses it. Long scans set no marks. Transient pages are evicted first, with a second chance of their
+// Scans. A page that is loaded for a long scan (scan_cursor.h), ahead of a scan, or by a checkpoint that has to write
+//   it, is transient until a point read or a short scan uses it. Updates leave it transient, as they do not need their
+//   page in memory. Long scans set no marks. Transient pages are evicted first, with a second chance of their
 //   own, the oldest of them first (transient_pages.h). The hand leaves its place as long as these are enough. So a scan
 //   of any length pushes out nothing but its own pages, and takes the room between the low and the high mark.
 //   Pages below the youngest place are visited once in an attempt as long as the older places have enough, so that

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "common/sync/reclamation.h"
 #include "dc/bwtree/bwtree.h"
 #include "dc/bwtree/page_load.h"
+#include "dc/bwtree/page_state.h"
 #include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
 #include "dc/page_cache/page_evictor.h"
@@ -199,6 +201,35 @@ TEST_F(ScanResistanceTest, AFewPagesOfEachScanCountAsReadByPoints) {
     // A page that is loaded has its second chance, also among the transient ones. Later scans give no further one.
     EXPECT_EQ(used, scan == 0 ? leaves_.size() : ScanCursor::kPagesOfShortScan);
   }
+}
+
+TEST_F(ScanResistanceTest, AnUpdateLeavesATransientPageTransientAndAReadDoesNot) {
+  limit_.store(uint64_t{1} << 40);
+  Start();
+  const PageId leaf = t_.LeafOf(100);
+  const std::string key = KeyOf(100);
+  Load(Target(key, Side::kAt), PageStay::kTransient);
+  t_.pages().TestAndClearUsed(leaf);
+  t_.Put(100, "updated");
+  {
+    const ReclamationDomain::Guard guard(t_.domain());
+    const std::string_view keys[] = {key};
+    BwTree::LeafHint hint;
+    t_.tree().FindLeaves(keys, &hint);
+  }
+  EXPECT_TRUE(t_.pages().transient(leaf));
+  EXPECT_TRUE(t_.pages().used(leaf));
+  Read(100);
+  EXPECT_FALSE(t_.pages().transient(leaf));
+}
+
+TEST_F(ScanResistanceTest, UpdatesOfAPageThatHasLeftMemoryAreLasting) {
+  const PageId leaf = t_.LeafOf(100);
+  ASSERT_TRUE(loader_->Load(StoredTree::kTable, Target(KeyOf(100), Side::kAt), PageStay::kTransient).ok());
+  ASSERT_TRUE(t_.Evict(leaf));
+  t_.Put(100, "updated");
+  EXPECT_TRUE(IsStub(t_.HeadOf(leaf)));
+  EXPECT_FALSE(t_.pages().transient(leaf));
 }
 
 TEST_F(ScanResistanceTest, InnerPagesStayWhenAllLeavesHaveLeft) {
