@@ -33,7 +33,7 @@ namespace deut::dc {
 enum class PageStay : uint8_t {
   kLasting,    // a reader's access says that the page may be used again
   kToWrite,    // the page is updated, written or merged, and no reader waits for it. It stays like a lasting page
-  kTransient,  // a long scan will read it once, or may do so: it is the first to leave memory
+  kTransient,  // a long scan may read it once, or a checkpoint has to write it: it is the first to leave memory
 };
 
 struct PageLoad {

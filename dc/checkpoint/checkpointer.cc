@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "common/base/check.h"
@@ -225,15 +226,18 @@ Status Checkpointer::WriteLevel(TableId table, uint8_t level) {
       to_load = pass.to_load();
     }
     if (write) DEUT_RETURN_IF_ERROR(flusher_->Write());
-    for (const std::string& high : to_load) {
-      environment_.wait_for_memory();
-      const Status loaded = environment_.loader.Load(table, Target(high, Side::kBelow), PageStay::kToWrite);
-      if (!loaded.ok()) {
-        return DEUT_ERROR(kUnavailable, "the checkpoint is postponed: a page cannot be loaded: ", loaded.ToString());
-      }
-    }
+    if (!to_load.empty()) DEUT_RETURN_IF_ERROR(LoadSome(table, to_load));
   }
   return flusher_->Write();
+}
+
+// The walk returns to the first page that was not written, so it meets the others again.
+Status Checkpointer::LoadSome(TableId table, std::span<const std::string> upper_bounds) {
+  environment_.wait_for_memory();
+  const Status loaded = environment_.loader.LoadAll(
+      table, upper_bounds.first(std::min(kMaxLoadedPerBatch, upper_bounds.size())), Side::kBelow, PageStay::kTransient);
+  if (loaded.ok()) return loaded;
+  return DEUT_ERROR(kUnavailable, "the checkpoint is postponed: a page cannot be loaded: ", loaded.ToString());
 }
 
 Status Checkpointer::WaitForGuards() {

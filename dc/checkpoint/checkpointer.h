@@ -35,6 +35,9 @@
 // - Later images only contain more (X1, X2: idempotent).
 // Cost. The pass reads the terms of all inner pages, and looks up a bit for each leaf, without a look at the leaf (some
 // tenths of a second for a terabyte). All else follows the number of pages that have changed.
+// Memory. A page that only got updates since it was evicted, and whose image has no room for another part, has to be
+// loaded before it can be written. Such pages are loaded together, at most kMaxLoadedPerBatch before these are written,
+// and as transient ones: nobody has read them, so they leave memory first.
 // Full disk. If step 2 finds no room but there are dead segments, the checkpoint is taken all the same, to remove
 // these (8). It then has the position of the previous checkpoint, for which any later images are valid. It needs room
 // for the pages of step 4, which a reserve covers (space_use.h), and for its file. Pages that step 2 has written stay
@@ -53,6 +56,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,7 +87,8 @@ struct CheckpointEnvironment {
   TableRegistry& tables;
   SegmentStore& store;
   PageLoader& loader;
-  // Waits until a page may be loaded (PageEvictor::WaitForMemory). REQUIRES: no guard.
+  // Waits until pages may be loaded (PageEvictor::WaitForMemory). Called before each batch of loads. REQUIRES: no
+  // guard.
   std::function<void()> wait_for_memory;
   CheckpointLineagesOptions lineages = {};
 };
@@ -104,6 +109,9 @@ class Checkpointer {
  public:
   static Result<std::unique_ptr<Checkpointer>> Create(const CheckpointEnvironment& environment,
                                                       const RecoveredCheckpoints& found);
+
+  // Number of pages that are loaded before they are written.
+  static constexpr size_t kMaxLoadedPerBatch = 16;
 
   // Makes durable that a checkpoint of this number, or a later one, was completed (RecoveryOptions::oldest_required).
   using RecordKept = std::function<Status(CheckpointNumber oldest_kept)>;
@@ -139,6 +147,8 @@ class Checkpointer {
   // Writes the inner pages whose marks were taken, and the root.
   Status WriteStructure(TableId table) DEUT_REQUIRES(mutex_);
   Status WriteLevel(TableId table, uint8_t level) DEUT_REQUIRES(mutex_);
+  // Loads some of the leaves with these upper bounds. UNAVAILABLE: one cannot be read.
+  Status LoadSome(TableId table, std::span<const std::string> upper_bounds);
   // Waits for the guards held now. RESOURCE_EXHAUSTED: they did not end within kMaxGracePeriod, the longest time
   // without splits.
   Status WaitForGuards();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/base/ids.h"
 #include "common/io/disk_fault.h"
@@ -336,21 +337,45 @@ TEST(Checkpointer, ASplitOfAnInnerPageThatIsNotPostedDuringThePassIsWholeInTheCh
   world.ExpectRight();
 }
 
-TEST(Checkpointer, ItWaitsForRoomBeforeEachPageThatItBringsIn) {
+// Evicts and updates all leaves again and again, until a checkpoint has to load them because they have the largest
+// number of parts. Returns the number of pages that this checkpoint has loaded.
+uint64_t TakeUntilOneLoads(CheckpointWorld& world) {
+  const PageLoader& loader = *world.incarnation().loader;
+  for (int round = 1;; ++round) {
+    DEUT_CHECK(round < 100);
+    world.Evict();
+    // Each leaf gets fewer updates than it accepts without being loaded.
+    for (uint64_t i = 0; i < 500; i += 3) world.Put(i, Concat("round ", round));
+    const uint64_t loads = loader.loads();
+    const Status taken = world.Take();
+    EXPECT_TRUE(taken.ok()) << taken.ToString();
+    if (loader.loads() != loads) return loader.loads() - loads;
+    EXPECT_EQ(world.incarnation().waits_for_memory, 0u);
+  }
+}
+
+TEST(Checkpointer, ItWaitsForRoomBeforeEachBatchOfPagesThatItBringsIn) {
   const auto world = WithTwoCheckpoints();
   world->Fill(0, 500);
   ASSERT_TRUE(world->Take().ok());
-  const PageLoader& loader = *world->incarnation().loader;
-  // Each round adds a part, until a page has the largest number of parts.
-  for (int round = 1; world->incarnation().waits_for_memory == 0; ++round) {
-    ASSERT_LT(round, 100);
-    world->Evict();
-    world->Fill(0, 500, round);
-    const uint64_t loads = loader.loads();
-    ASSERT_TRUE(world->Take().ok());
-    ASSERT_EQ(world->incarnation().waits_for_memory, loader.loads() - loads);
-  }
+  const uint64_t loads = TakeUntilOneLoads(*world);
+  const uint64_t waits = world->incarnation().waits_for_memory;
+  EXPECT_LT(waits, loads) << "several pages are loaded together";
+  EXPECT_GE(waits * Checkpointer::kMaxLoadedPerBatch, loads);
   world->ExpectRight();
+}
+
+TEST(Checkpointer, PagesThatItBringsInAreTransient) {
+  const auto world = WithTwoCheckpoints();
+  world->Fill(0, 500);
+  ASSERT_TRUE(world->Take().ok());
+  const uint64_t loads = TakeUntilOneLoads(*world);
+  CheckpointIncarnation& incarnation = world->incarnation();
+  uint64_t transient = 0;
+  for (uint64_t id = 1; id <= incarnation.pages->last_id(); ++id) {
+    transient += incarnation.pages->transient(PageId(id)) ? 1 : 0;
+  }
+  EXPECT_EQ(transient, loads);
 }
 
 TEST(Checkpointer, OneIsTakenAtATime) {

@@ -1,6 +1,6 @@
-// TransientPages: where the pages are that were loaded for long scans (PageStay::kTransient), so that the evictor finds
-// them without a walk over all pages. A place is an inner page that was the parent of some; the oldest place comes
-// first.
+// TransientPages: where the pages are that were loaded for long scans or checkpoints (PageStay::kTransient), so that
+// the evictor finds them without a walk over all pages. A place is an inner page that was the parent of some; the
+// oldest place comes first.
 //
 // It is advice. A place may have no transient page any more, and a page may be in no place: its parent was split, or
 // there were more than kMaxPlaces. Such a page is treated like any other one that is not used.
