@@ -11,6 +11,7 @@
 #include "common/observe/log.h"
 #include "common/runtime/process_memory.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/page_memory.h"
 #include "dc/bwtree/page_state.h"
 
@@ -21,6 +22,9 @@ namespace {
 constexpr Duration kCheckInterval = std::chrono::milliseconds(50);
 // Number of pages that the evictor loads itself before it writes and evicts them.
 constexpr size_t kMaxLoadedPerBatch = 16;
+// After this many rounds in a row that have not freed enough, the evictor loads pages to write them. A round may begin
+// in the middle of a table, so the second one completes the first visit of all pages.
+constexpr int kRoundsWithoutLoads = 2;
 
 // Idle threads' caches of nodes are flushed at this interval.
 constexpr Duration kFlushInterval = std::chrono::seconds(2);
@@ -56,10 +60,11 @@ class PageEvictor::MoveVisitor final : public PageVisitor {
 
 // Visits the leaves of one parent. The leaves that the mode chooses are evicted if they are clean, else handed to the
 // flusher; so are clean ones whose parts it merges. In mode kDrain this is done only with leaves that cannot be moved.
+// Without `may_load`, leaves stay that have to be loaded because their images have no room for another part.
 class PageEvictor::LeafVisitor final : public PageVisitor {
  public:
-  LeafVisitor(BwTree& tree, MappingTable& pages, PageFlusher& flusher, Mode mode)
-      : tree_(tree), pages_(pages), flusher_(flusher), mode_(mode) {}
+  LeafVisitor(BwTree& tree, MappingTable& pages, PageFlusher& flusher, Mode mode, bool may_load)
+      : tree_(tree), pages_(pages), flusher_(flusher), mode_(mode), may_load_(may_load) {}
 
   void Visit(const VisitedPage& page) override {
     ++stepped_.visited;
@@ -78,21 +83,10 @@ class PageEvictor::LeafVisitor final : public PageVisitor {
     }
     if (mode_ != Mode::kDrain && pages_.TestAndClearUsed(page.id)) {
       stepped_.kept = true;
-      return;
-    }
-    if (IsClean(head)) {
-      if (flusher_.AddMergedParts(tree_, page.id)) {
-        added_.insert(page.id);
-      } else {
-        stepped_.evicted += tree_.Evict(page) ? 1 : 0;
-      }
-      return;
-    }
-    const PageFlusher::Added added = flusher_.Add(tree_, page.id);
-    if (added == PageFlusher::Added::kAdded) {
-      added_.insert(page.id);
-    } else if (added == PageFlusher::Added::kNotLoaded) {
-      to_load_.emplace_back(page.high);
+    } else if (IsClean(head)) {
+      EvictOrMergeParts(page);
+    } else if (may_load_ || !IsStub(head) || pages_.Image(page.id).count() < ImageParts::kMax) {
+      Write(page);
     }
   }
 
@@ -104,10 +98,35 @@ class PageEvictor::LeafVisitor final : public PageVisitor {
   const std::optional<std::string>& rest() const { return rest_; }
 
  private:
+  void EvictOrMergeParts(const VisitedPage& page) {
+    if (flusher_.AddMergedParts(tree_, page.id)) {
+      added_.insert(page.id);
+    } else {
+      stepped_.evicted += tree_.Evict(page) ? 1 : 0;
+    }
+  }
+
+  void Write(const VisitedPage& page) {
+    switch (flusher_.Add(tree_, page.id)) {
+      case PageFlusher::Added::kAdded:
+        added_.insert(page.id);
+        return;
+      case PageFlusher::Added::kNotLoaded:
+        to_load_.emplace_back(page.high);
+        return;
+      case PageFlusher::Added::kBusy:
+        stepped_.kept = true;
+        return;
+      case PageFlusher::Added::kClean:
+        return;
+    }
+  }
+
   BwTree& tree_;
   MappingTable& pages_;
   PageFlusher& flusher_;
   const Mode mode_;
+  const bool may_load_;
   Stepped stepped_;
   uint64_t moved_ = 0;
   PageSet added_;
@@ -381,7 +400,9 @@ uint64_t PageEvictor::DrainTable(TableId table) {
 
 uint64_t PageEvictor::Round(uint64_t target) {
   rounds_.fetch_add(1, std::memory_order_relaxed);
-  return Sweep([&] { return ShouldStop(target); });
+  const uint64_t evicted = Sweep([&] { return ShouldStop(target); });
+  hand_.short_rounds = ShouldStop(target) ? 0 : std::min(hand_.short_rounds, kRoundsWithoutLoads) + 1;
+  return evicted;
 }
 
 uint64_t PageEvictor::Sweep(absl::FunctionRef<bool()> done) {
@@ -438,7 +459,8 @@ PageEvictor::Stepped PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* w
       walk->complete = true;
       return stepped;
     }
-    LeafVisitor sweep(*tree, trees_.pages, *flusher_, mode);
+    const bool may_load = mode == Mode::kDrain || hand_.short_rounds >= kRoundsWithoutLoads;
+    LeafVisitor sweep(*tree, trees_.pages, *flusher_, mode, may_load);
     tree->VisitPages(/*level=*/0, &next, &sweep);
     stepped = sweep.stepped();
     moves_.fetch_add(sweep.moved(), std::memory_order_relaxed);

@@ -12,6 +12,9 @@
 //   that were never loaded. So a long scan of a cold table merges at most the parts of its first few pages.
 //   No parts are merged while a thread waits for memory (above the apply limit), after a failed write until one
 //   succeeds, and while the disk is short of space. Then clean pages are evicted as they are.
+// Updates without their page. If the page's image has no room for another part, the page must be loaded before they can
+//   be written, which takes far more memory and time than they do. The next checkpoint has to do that anyway, with the
+//   updates that come until then. So the hand passes them, as long as a round over the other pages frees enough.
 // Scans. A page that is loaded for a long scan (scan_cursor.h), ahead of a scan, or by a checkpoint that has to write
 //   it, is transient until a point read or a short scan uses it. Updates leave it transient, as they do not need their
 //   page in memory. Long scans set no marks. Transient pages are evicted first, with a second chance of their
@@ -144,13 +147,15 @@ class PageEvictor {
   struct Stepped {
     uint64_t evicted = 0;
     uint64_t visited = 0;
-    bool kept = false;  // a page that the mode treats has lost its mark, or found no room in the batch
+    // A page that the mode treats has lost its mark, is being written by another thread, or found no room in the batch.
+    bool kept = false;
   };
   // The clock's hand.
   struct Hand {
     TableId table;                                  // where the next round begins: at this id, or the next larger one
     absl::flat_hash_map<TableId, BwTree::Walk> at;  // where it ended in each table
     int64_t owed = 0;                               // pages that it has to visit although no page must be evicted
+    int short_rounds = 0;                           // the last rounds that have not freed enough
   };
 
   void Run();

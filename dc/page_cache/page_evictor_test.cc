@@ -168,6 +168,27 @@ TEST_F(PageEvictorTest, APageWithAllItsPartsUsedIsLoadedAndWrittenWithFewerParts
   t_.ExpectRight();
 }
 
+TEST_F(PageEvictorTest, APageThatMustBeLoadedToBeWrittenStaysWhileOthersAreEnough) {
+  t_.FillSettled(100);
+  const PageId leaf = t_.LeafOf(20);
+  while (t_.ImageOf(leaf).count() < ImageParts::kMax) {
+    ASSERT_TRUE(t_.Evict(leaf));
+    t_.Put(20, "blind");
+    t_.Flush(leaf);
+  }
+  ASSERT_TRUE(t_.Evict(leaf));
+  t_.Put(20, "the last straw");
+  ClearUsedMarks();
+  Start();
+  SwapOut(t_.Pages(0).size() - 1);
+  EXPECT_TRUE(IsStub(t_.HeadOf(leaf)));
+  EXPECT_EQ(loader_->loads(), 0u);
+  SwapOut(1);
+  EXPECT_FALSE(InMemory(leaf));
+  EXPECT_EQ(loader_->loads(), 1u);
+  t_.ExpectRight();
+}
+
 TEST_F(PageEvictorTest, PagesLoadedToBeWrittenAreEvictedBeforeMoreAreLoaded) {
   constexpr uint64_t kRecords = 4'000;
   t_.FillSettled(kRecords);
