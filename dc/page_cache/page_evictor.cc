@@ -81,9 +81,12 @@ class PageEvictor::LeafVisitor final : public PageVisitor {
       stepped_.kept = true;
       return;
     }
-    if (mode_ != Mode::kDrain && pages_.TestAndClearUsed(page.id)) {
+    const bool is_clean = IsClean(head);
+    // Written updates whose base is on storage serve no read and no later update, so their mark is no second chance.
+    const bool serves_nobody = is_clean && IsStub(head);
+    if (mode_ != Mode::kDrain && !serves_nobody && pages_.TestAndClearUsed(page.id)) {
       stepped_.kept = true;
-    } else if (IsClean(head)) {
+    } else if (is_clean) {
       EvictOrMergeParts(page);
     } else if (may_load_ || !IsStub(head) || pages_.Image(page.id).count() < ImageParts::kMax) {
       Write(page);

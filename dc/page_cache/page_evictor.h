@@ -12,9 +12,10 @@
 //   that were never loaded. So a long scan of a cold table merges at most the parts of its first few pages.
 //   No parts are merged while a thread waits for memory (above the apply limit), after a failed write until one
 //   succeeds, and while the disk is short of space. Then clean pages are evicted as they are.
-// Updates without their page. If the page's image has no room for another part, the page must be loaded before they can
-//   be written, which takes far more memory and time than they do. The next checkpoint has to do that anyway, with the
-//   updates that come until then. So the hand passes them, as long as a round over the other pages frees enough.
+// Updates without their page. Once they are written they serve nobody, so they are evicted without a second chance. If
+//   the page's image has no room for another part, the page must be loaded before they can be written, which takes far
+//   more memory and time than they do. The next checkpoint has to do that anyway, with the updates that come until then.
+//   So the hand passes them, as long as a round over the other pages frees enough.
 // Scans. A page that is loaded for a long scan (scan_cursor.h), ahead of a scan, or by a checkpoint that has to write
 //   it, is transient until a point read or a short scan uses it. Updates leave it transient, as they do not need their
 //   page in memory. Long scans set no marks. Transient pages are evicted first, with a second chance of their

@@ -189,6 +189,22 @@ TEST_F(PageEvictorTest, APageThatMustBeLoadedToBeWrittenStaysWhileOthersAreEnoug
   t_.ExpectRight();
 }
 
+TEST_F(PageEvictorTest, WrittenUpdatesWithoutTheirPageHaveNoSecondChance) {
+  t_.FillSettled(100);
+  const PageId leaf = t_.LeafOf(20);
+  ASSERT_TRUE(t_.Evict(leaf));
+  t_.Put(20, "blind");
+  t_.Flush(leaf);
+  ASSERT_TRUE(IsStub(t_.HeadOf(leaf)));
+  ASSERT_TRUE(IsClean(t_.HeadOf(leaf)));
+  const std::vector<PageId> leaves = t_.Pages(0);
+  for (const PageId each : leaves) t_.pages().MarkUsed(each);
+  Start();
+  SwapOut(1);
+  for (const PageId each : leaves) EXPECT_EQ(InMemory(each), each != leaf);
+  t_.ExpectRight();
+}
+
 TEST_F(PageEvictorTest, PagesLoadedToBeWrittenAreEvictedBeforeMoreAreLoaded) {
   constexpr uint64_t kRecords = 4'000;
   t_.FillSettled(kRecords);
