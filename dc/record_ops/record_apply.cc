@@ -3,7 +3,11 @@
 #include <array>
 #include <chrono>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
@@ -121,22 +125,26 @@ Status RecordOperations::ApplyGroup(std::span<const LogEntryView> updates) {
   while (!updates.empty()) {
     const auto other = [&](const LogEntryView& update) { return update.table != updates.front().table; };
     const size_t of_table = static_cast<size_t>(std::ranges::find_if(updates, other) - updates.begin());
-    DEUT_ASSIGN_OR_RETURN(const size_t done, ApplyWithoutWaiting(updates.first(of_table)));
-    DEUT_DCHECK(done <= of_table);
-    updates = updates.subspan(done);
-    if (done == of_table) continue;
-    DEUT_RETURN_IF_ERROR(ApplyEntry(updates.front()));
-    updates = updates.subspan(1);
+    WaitingUpdates waiting;
+    DEUT_RETURN_IF_ERROR(ApplyWithoutWaiting(updates.first(of_table), &waiting));
+    DEUT_DCHECK(waiting.size() <= of_table);
+    // A single update loads its page itself.
+    if (waiting.size() > 1) LoadPagesOf(waiting);
+    for (const LogEntryView* update : waiting) DEUT_RETURN_IF_ERROR(ApplyEntry(*update));
+    updates = updates.subspan(of_table);
   }
   return Status::Ok();
 }
 
-Result<size_t> RecordOperations::ApplyWithoutWaiting(std::span<const LogEntryView> updates) {
+Status RecordOperations::ApplyWithoutWaiting(std::span<const LogEntryView> updates, WaitingUpdates* waiting) {
   DEUT_DCHECK(!updates.empty() && updates.size() <= kMaxUpdatesPerGroup);
   DEUT_DCHECK(updates.front().table == updates.back().table);
   const ReclamationDomain::Guard guard(trees_.domain());
   BwTree* const tree = trees_.registry().FindTree(updates.front().table);
-  if (tree == nullptr) return 0;
+  if (tree == nullptr) {
+    for (const LogEntryView& update : updates) waiting->push_back(&update);
+    return Status::Ok();
+  }
   std::array<std::string_view, kMaxUpdatesPerGroup> keys;
   std::array<BwTree::LeafHint, kMaxUpdatesPerGroup> hints;
   for (size_t i = 0; i < updates.size(); ++i) keys[i] = updates[i].key;
@@ -144,18 +152,31 @@ Result<size_t> RecordOperations::ApplyWithoutWaiting(std::span<const LogEntryVie
   for (size_t i = 0; i < updates.size(); ++i) tree->PrefetchRoom(hints[i]);
   size_t applied = 0;
   size_t duplicates = 0;
-  while (applied + duplicates < updates.size()) {
-    const LogEntryView& entry = updates[applied + duplicates];
-    const BwTree::LeafHint& hint = hints[applied + duplicates];
-    DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome, entry.kind == LogEntryKind::kPut
-                                                             ? tree->Put(entry.key, entry.value, entry.version(), hint)
-                                                             : tree->Delete(entry.key, entry.version(), hint));
-    if (outcome == BwTree::Outcome::kNotLoaded || outcome == BwTree::Outcome::kGateClosed) break;
-    ++(outcome == BwTree::Outcome::kApplied ? applied : duplicates);
+  for (size_t i = 0; i < updates.size(); ++i) {
+    const LogEntryView& entry = updates[i];
+    DEUT_ASSIGN_OR_RETURN(const BwTree::Outcome outcome,
+                          entry.kind == LogEntryKind::kPut
+                              ? tree->Put(entry.key, entry.value, entry.version(), hints[i])
+                              : tree->Delete(entry.key, entry.version(), hints[i]));
+    if (outcome == BwTree::Outcome::kNotLoaded || outcome == BwTree::Outcome::kGateClosed) {
+      waiting->push_back(&entry);
+    } else {
+      ++(outcome == BwTree::Outcome::kApplied ? applied : duplicates);
+    }
   }
   applied_.Add(applied);
   duplicates_.Add(duplicates);
-  return applied + duplicates;
+  return Status::Ok();
+}
+
+// The updates look for their pages again. So it does not matter if a page cannot be read, or leaves memory again.
+void RecordOperations::LoadPagesOf(std::span<const LogEntryView* const> updates) {
+  evictor_.WakeIfOverHighMark();
+  evictor_.WaitForMemory(PageEvictor::Purpose::kToRead);
+  std::vector<std::string> keys;
+  keys.reserve(updates.size());
+  for (const LogEntryView* update : updates) keys.emplace_back(update->key);
+  (void)loader_.LoadAll(updates.front()->table, keys, Side::kAt);
 }
 
 Status RecordOperations::ApplyEntry(const LogEntryView& entry) {

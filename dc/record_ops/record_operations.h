@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/observe/counter.h"
@@ -135,6 +136,8 @@ class RecordOperations {
   void AppendCounters(std::vector<CounterValue>* counters) const;
 
  private:
+  using WaitingUpdates = absl::InlinedVector<const LogEntryView*, BwTree::kMaxLeavesPerCall>;
+
   Status ApplyEntry(const LogEntryView& entry);
   // Scans as far as memory can answer, and counts nothing. *pages: the number of pages that it may still read;
   // decremented.
@@ -142,15 +145,17 @@ class RecordOperations {
                              uint64_t* pages, const ScanTurn& turn, RecordBatch* answer);
   void TryReadGroup(std::span<PointRead> reads);
   // ApplyRun applies all updates between two entries of other kinds, with helpers. ApplyUpdates applies them on the
-  // calling thread, in their order. `bytes`: payload of the batch so far; the memory budget is checked every
+  // calling thread, one group after the other. `bytes`: payload of the batch so far; the memory budget is checked every
   // kBytesPerBudgetCheck bytes of it.
   Status ApplyRun(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
   Status ApplyUpdates(std::span<const LogEntryView> updates, std::atomic<size_t>* bytes);
-  // Applies at most kMaxUpdatesPerGroup updates.
+  // Applies at most kMaxUpdatesPerGroup updates; first those that need neither a load nor a wait.
   Status ApplyGroup(std::span<const LogEntryView> updates);
-  // Applies the updates from the first one up to the first that needs a load or a wait; returns how many. REQUIRES:
-  // they belong to one table, and are at most kMaxUpdatesPerGroup.
-  Result<size_t> ApplyWithoutWaiting(std::span<const LogEntryView> updates);
+  // Applies the updates that need neither a load nor a wait, and appends the others to `waiting`. REQUIRES: they belong
+  // to one table, and are at most kMaxUpdatesPerGroup.
+  Status ApplyWithoutWaiting(std::span<const LogEntryView> updates, WaitingUpdates* waiting);
+  // Loads the pages of these updates together, as far as they need it.
+  void LoadPagesOf(std::span<const LogEntryView* const> updates);
   // The number of pages that a scan loads ahead. `misses`: the number of its earlier misses. `whole`: no later call
   // continues it.
   uint64_t PagesAhead(uint32_t misses, bool whole, const ScanBudget& budget, const RecordBatch& answer) const;

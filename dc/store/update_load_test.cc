@@ -1,14 +1,17 @@
-// Updates whose pages must be loaded first respect the memory budget, however small the updates are.
+// Updates whose pages must be loaded first load them together, and respect the memory budget, however small they are.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "common/io/disk_fault.h"
 #include "common/io/faulty_disk.h"
 #include "common/runtime/runtime.h"
 #include "common/sync/event.h"
 #include "common/testing/test_points.h"
+#include "dc/bwtree/bwtree.h"
 #include "dc/store/world_fixture.h"
 #include "gtest/gtest.h"
 
@@ -26,9 +29,14 @@ RecordStoreOptions Options() {
   return options;
 }
 
-TEST(UpdateLoadTest, TheBudgetIsKept) {
-  FaultyDisk disk(RealRuntime(), 1);
-  World world(Options(), &disk);
+// Puts an update into each page, and applies the batch.
+void UpdateEachPage(World& world, const std::string& value) {
+  for (uint64_t page = 0; page < kRecords; page += kRecordsPerPage) world.Put(KeyOf(page), value);
+  world.TryFlush();
+}
+
+// Makes a table whose pages are on storage, and have as many updates in memory as they accept without being loaded.
+void FillWithUpdates(World& world) {
   ASSERT_TRUE(world.TryRestart().ok());
   world.Create();
   for (uint64_t i = 0; i < kRecords; ++i) {
@@ -38,12 +46,34 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
   world.TryFlush();
   ASSERT_TRUE(world.Checkpoint().ok());
   ASSERT_TRUE(world.TryRestart().ok());
-  // Each page gets as many updates as it accepts without being loaded. They come in several batches, because of one
-  // batch only the last update of a key is applied (S3).
-  for (int i = 0; i < 16; ++i) {
-    for (uint64_t page = 0; page < kRecords; page += kRecordsPerPage) world.Put(KeyOf(page), "b");
-    world.TryFlush();
-  }
+  // They come in several batches, because of one batch only the last update of a key is applied (S3).
+  for (int i = 0; i < 16; ++i) UpdateEachPage(world, "b");
+}
+
+TEST(UpdateLoadTest, ThePagesThatUpdatesNeedAreReadTogether) {
+  FaultyDisk disk(RealRuntime(), 1);
+  RecordStoreOptions options = Options();
+  options.memory_bytes = 0;
+  options.merge_interval = std::chrono::hours(1);  // the thread that merges pages loads some of them
+  World world(options, &disk);
+  FillWithUpdates(world);
+  ASSERT_EQ(world.Counter("pages_loaded"), 0u);
+  disk.HoldOperations(kDiskRead);
+  const auto log = RealRuntime().StartThread("log", [&] { UpdateEachPage(world, "c"); });
+  const MonotonicTime limit = RealRuntime().Now() + std::chrono::seconds(30);
+  while (disk.held_operations() < BwTree::kMaxLeavesPerCall && RealRuntime().Now() < limit) RealRuntime().Yield();
+  EXPECT_GE(disk.held_operations(), BwTree::kMaxLeavesPerCall);
+  disk.HoldOperations(0);
+  log->Join();
+  EXPECT_EQ(world.Counter("pages_loaded"), kRecords / kRecordsPerPage);
+  EXPECT_FALSE(world.broken());
+  world.ExpectRight();
+}
+
+TEST(UpdateLoadTest, TheBudgetIsKept) {
+  FaultyDisk disk(RealRuntime(), 1);
+  World world(Options(), &disk);
+  FillWithUpdates(world);
   for (uint64_t i = kRecords; world.store().memory_bytes() < kBudget / 8 * 6; ++i) {
     world.Put(KeyOf(i), std::string(4000, 'c'));
     world.TryFlush();
@@ -60,10 +90,7 @@ TEST(UpdateLoadTest, TheBudgetIsKept) {
   std::atomic<bool> applied{false};
   const auto log = RealRuntime().StartThread("log", [&] {
     // A page that was written meanwhile, and so has few updates, is also loaded in the end.
-    for (int i = 0; i < 17; ++i) {
-      for (uint64_t page = 0; page < kRecords; page += kRecordsPerPage) world.Put(KeyOf(page), "d");
-      world.TryFlush();
-    }
+    for (int i = 0; i < 17; ++i) UpdateEachPage(world, "d");
     applied.store(true);
   });
   while (!applied.load() && world.store().memory_bytes() <= kBudget) RealRuntime().Yield();
