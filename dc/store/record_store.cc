@@ -101,10 +101,16 @@ Status RecordStore::Start(const Location& location) {
                                          RecordOperationsOptions{.leaf_page_bytes = options_.tree.leaf_page_bytes,
                                                                  .apply_helpers = options_.apply_helpers});
   if (options_.process_budget != nullptr) {
-    registration_.emplace(*options_.process_budget, MemoryPart::kPages, ProcessBudget::Reporter{.bytes = [this] {
-      const uint64_t accounted = accounted_bytes();
-      return accounted + PageMemory::FreeBytesOf(accounted);
-    }});
+    // The evictor would see a limit that has fallen only when it looks again by itself.
+    registration_.emplace(*options_.process_budget, MemoryPart::kPages,
+                          ProcessBudget::Reporter{
+                              .bytes =
+                                  [this] {
+                                    const uint64_t accounted = accounted_bytes();
+                                    return accounted + PageMemory::FreeBytesOf(accounted);
+                                  },
+                              .on_limit = [this](uint64_t) { evictor_->WakeIfOverHighMark(); },
+                          });
   }
   return Status::Ok();
 }
