@@ -13,9 +13,10 @@
 //   cached records        with pages: nothing while all pages fit, else up to a quarter    --read_cache
 //                         of E, in steps of E/32; without pages: 14/15 of E
 //   pages                 the rest of E                                                    --dc_memory
-// E, the elastic bytes, is B without the fixed parts and without the versions: those that are there, or B/16 if that is
-// more. So versions take their memory from the pages, and return it to them. Their least is kept free, because they may
-// take it at any moment. A part that a flag sets alone keeps that limit; the others share the rest.
+// E, the elastic bytes, is B without the fixed parts and without the versions: those that are there, or the bytes that
+// are kept free for them, if that is more. So versions take their memory from the pages, and return it to them. What
+// they may take at any moment is kept free, up to 16 MiB: writers hardly pin more between two measurements. A part that
+// a flag sets alone keeps that limit; the others share the rest.
 //
 // Pages fit if they take less than half of E, and do not fit if they take three quarters of their limit, both without
 // the room that slabs may have (32 MiB). Between these marks the last decision stands. Cached records come before pages
@@ -25,7 +26,9 @@
 // Measuring. A thread of this object compares resident memory with the budget every kInterval, and sets the limits.
 // Three margins keep the bound between two measurements:
 //   - The component of pages begins to evict before its limit (dc/page_cache/memory_budget.h).
-//   - Versions may take half of the memory that is free when it is measured, or B/16, which is kept free for them.
+//   - Versions may take half of the memory that is free when it is measured, or B/16, which is kept free for them if it
+//     is at most 16 MiB. The rest of B/16 exceeds B/20 only if B is more than 1.25 GiB. Then writers would have to pin
+//     80 MiB between two measurements.
 //   - When the process exceeds the budget, the allocator's free memory is returned first.
 // So with a small budget the parts can take B until the next measurement. The twentieth is for what nothing limits:
 // free memory that the allocator keeps, and memory that is still in use while the evictor works.

@@ -47,32 +47,46 @@ class PagesAndVersionsTest : public ProcessBudgetTest {
   Registration of_cache_{budget_, MemoryPart::kCachedRecords, {.bytes = [this] { return cached_ * kMiB; }}};
 };
 
-// 64 MiB are kept free for versions.
+// 16 MiB are kept free for versions.
 TEST_F(PagesAndVersionsTest, PagesHaveWhatTheFixedPartsLeave) {
-  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 908u);
   pages_ = 300;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 908u);
   fixed_ = 400;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 560u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 608u);
 }
 
-TEST_F(PagesAndVersionsTest, PagesHaveWhatVersionsDoNotUseBeyondTheirLeast) {
+TEST_F(PagesAndVersionsTest, PagesHaveWhatVersionsDoNotUseBeyondWhatIsKeptFree) {
   pages_ = 300;
   versions_ = 200;
   EXPECT_EQ(Limit(MemoryPart::kPages), 724u);
   versions_ = 24;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 900u);
+  versions_ = 8;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 908u);
   versions_ = 0;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 908u);
 }
 
-// Both parts follow their limits at once, as far as they can.
+// Pages of a budget of 256 MiB or less have what the whole least of the versions leaves.
+TEST(SplitMemoryTest, KeepsASmallPartOfALargeBudgetFreeForVersions) {
+  MemoryUse use;
+  use.has_pages = use.has_versions = true;
+  for (const uint64_t mib : {64, 256, 1024, 1 << 20}) {
+    const uint64_t kept_free = mib * kMiB - SplitMemory(mib * kMiB, use, /*pages_fit=*/true).pages;
+    EXPECT_EQ(kept_free, std::min(mib * kMiB / 16, 16 * kMiB)) << mib;
+  }
+}
+
+// Both parts follow their limits at once, as far as they can. Versions that grow by what is kept free for them fit into
+// the budget; those that grow to their limit take a part of the twentieth.
 TEST_F(PagesAndVersionsTest, PagesAndTheLeastOfVersionsFitIntoTheBudgetTogether) {
   for (versions_ = 0; versions_ < 256; versions_ += 8) {
     pages_ = 0;
     pages_ = Limit(MemoryPart::kPages);
     const uint64_t versions = std::max(Limit(MemoryPart::kVersions), versions_);
-    EXPECT_LE(fixed_ + pages_ + versions, kBudget / kMiB) << versions_;
+    EXPECT_LE(fixed_ + pages_ + std::max<uint64_t>(versions_, 16), kBudget / kMiB) << versions_;
+    EXPECT_LE(fixed_ + pages_ + versions, (kBudget + kBudget / 20) / kMiB) << versions_;
   }
 }
 
@@ -87,27 +101,27 @@ TEST_F(PagesAndVersionsTest, VersionsGrowIntoFreeMemoryUpToTheirCap) {
 }
 
 TEST_F(PagesAndVersionsTest, RecordsAreCachedOnlyWhenPagesDoNotFit) {
-  pages_ = 600;
+  pages_ = 640;
   EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 0u);
-  EXPECT_EQ(Limit(MemoryPart::kPages), 860u);
-  pages_ = 613;  // three quarters of 860, without 32 of room
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 26u);
+  EXPECT_EQ(Limit(MemoryPart::kPages), 908u);
+  pages_ = 649;  // three quarters of 908, without 32 of room
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 28u);
   pages_ = 500;
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 26u) << "between the marks the decision stands";
-  pages_ = 397;
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 28u) << "between the marks the decision stands";
+  pages_ = 421;
   EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 0u);
 }
 
 TEST_F(PagesAndVersionsTest, PagesYieldToCachedRecordsStepByStep) {
   pages_ = 700;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 833u);
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 26u) << "860 together";
+  EXPECT_EQ(Limit(MemoryPart::kPages), 879u);
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 28u) << "908 together";
   cached_ = 100;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 733u);
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 126u);
-  cached_ = 215;
-  EXPECT_EQ(Limit(MemoryPart::kPages), 645u);
-  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 215u) << "a quarter";
+  EXPECT_EQ(Limit(MemoryPart::kPages), 779u);
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 128u);
+  cached_ = 227;
+  EXPECT_EQ(Limit(MemoryPart::kPages), 681u);
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 227u) << "a quarter";
 }
 
 TEST_F(PagesAndVersionsTest, FixedPartsBeyondTheBudgetLeaveTheFloors) {

@@ -94,8 +94,8 @@ TEST_F(TransactionComponentStartTest, PartsFollowTheMemoryBudgetOfTheProcess) {
   budget.Measure();
   EXPECT_EQ(StatusValue("versions.budget_bytes"), 256 * kMiB);
   EXPECT_EQ(StatusValue("records.table_bytes"), uint64_t{16} << 20) << "a bucket for 256 bytes";
-  EXPECT_EQ(StatusValue("read_cache.budget_bytes") / kMiB, 802u)
-      << "there are no pages in this process, and 64 MiB are kept free for versions";
+  EXPECT_EQ(StatusValue("read_cache.budget_bytes") / kMiB, 847u)
+      << "there are no pages in this process, and 16 MiB are kept free for versions";
   resident.store(2000 * kMiB);
   budget.Measure();
   EXPECT_EQ(StatusValue("versions.budget_bytes"), 64 * kMiB);
