@@ -124,6 +124,10 @@ MemoryUse ProcessBudget::Use() {
 
 void ProcessBudget::Measure() {
   const MutexLock lock(mutex_);
+  if (runtime_.Now() >= next_decay_) {
+    process_.return_freed_long_ago();
+    next_decay_ = runtime_.Now() + kDecayInterval;
+  }
   MemoryUse use = Use();
   if (use.resident > bytes_ && runtime_.Now() >= next_return_) {
     const uint64_t before = use.resident;

@@ -32,6 +32,8 @@
 //   - When the process exceeds the budget, the allocator's free memory is returned first.
 // So with a small budget the parts can take B until the next measurement. The twentieth is for what nothing limits:
 // free memory that the allocator keeps, and memory that is still in use while the evictor works.
+// Memory that the allocator has kept for ten seconds is returned in any case, also that of threads that have nothing to
+// do. It would be a fixed part.
 // Limits of the bound. Fixed parts that exceed the budget by themselves are not bounded: pages and cached records then
 // have what their floors allow. A budget compares itself with the memory of the whole process. So each of several
 // budgets in one process is the amount that the process may take: for each of them, the others' parts are fixed parts.
@@ -86,6 +88,8 @@ class ProcessBudget {
   static constexpr Duration kInterval = std::chrono::milliseconds(50);
   // The allocator is asked for its free memory at most once in this time, unless it had much the last time.
   static constexpr Duration kReturnInterval = std::chrono::seconds(1);
+  // Memory that has been free for long is returned to the system at this interval.
+  static constexpr Duration kDecayInterval = std::chrono::seconds(2);
   // A smaller amount is refused: it is a slip, as 8 for 8GiB, and would refuse nearly every transaction.
   static constexpr uint64_t kMinBytes = uint64_t{32} << 20;
 
@@ -93,6 +97,7 @@ class ProcessBudget {
   struct Process {
     std::function<uint64_t()> resident_bytes = ResidentBytes;
     std::function<void()> return_freed = ReturnFreedMemory;
+    std::function<void()> return_freed_long_ago = ReturnMemoryFreedLongAgo;
   };
 
   // INVALID_ARGUMENT: the operator's budget is neither 0 nor at least kMinBytes.
@@ -153,6 +158,7 @@ class ProcessBudget {
   Registration* registered_ DEUT_GUARDED_BY(mutex_) = nullptr;
   bool pages_fit_ DEUT_GUARDED_BY(mutex_) = true;
   MonotonicTime next_return_ DEUT_GUARDED_BY(mutex_);
+  MonotonicTime next_decay_ DEUT_GUARDED_BY(mutex_);
   uint64_t fixed_ DEUT_GUARDED_BY(mutex_) = 0;  // resident bytes that no part reported, when they were last known
   std::array<std::atomic<uint64_t>, kMemoryParts> limits_{};
   std::atomic<uint32_t> stop_{0};

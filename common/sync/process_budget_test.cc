@@ -29,6 +29,7 @@ class ProcessBudgetTest : public ::testing::Test {
   uint64_t kept_free_ = 0;                                        // of the fixed bytes: the allocator can return them
   bool tells_ = true;                                             // whether the system tells resident memory
   int returned_ = 0;
+  int returned_old_ = 0;
   ProcessBudget budget_{runtime_,
                         kBudget,
                         {.resident_bytes = [this] { return Resident(); },
@@ -37,7 +38,8 @@ class ProcessBudgetTest : public ::testing::Test {
                                ++returned_;
                                fixed_ -= kept_free_;
                                kept_free_ = 0;
-                             }}};
+                             },
+                         .return_freed_long_ago = [this] { ++returned_old_; }}};
 };
 
 class PagesAndVersionsTest : public ProcessBudgetTest {
@@ -206,6 +208,19 @@ TEST_F(ProcessBudgetTest, AReturnThatGainsMuchIsRepeatedAtTheNextMeasurement) {
   runtime_.Pass(ProcessBudget::kReturnInterval);
   budget_.Measure();
   EXPECT_EQ(returned_, 3);
+}
+
+TEST_F(ProcessBudgetTest, MemoryFreedLongAgoIsReturnedNowAndThenInAnyCase) {
+  runtime_.Pass(ProcessBudget::kDecayInterval);
+  budget_.Measure();
+  const int before = returned_old_;
+  EXPECT_GE(before, 1);
+  budget_.Measure();
+  EXPECT_EQ(returned_old_, before) << "not again so soon";
+  runtime_.Pass(ProcessBudget::kDecayInterval);
+  budget_.Measure();
+  EXPECT_EQ(returned_old_, before + 1);
+  EXPECT_EQ(returned_, 0) << "the budget is not exceeded";
 }
 
 // The system does not tell when no descriptor is free.
