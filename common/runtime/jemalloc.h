@@ -5,6 +5,7 @@
 #define COMMON_RUNTIME_JEMALLOC_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 // Null in a program without jemalloc.
@@ -25,6 +26,18 @@ inline bool PurgeJemalloc() {
 // that only in arenas in which threads allocate or free. False: the heap is not jemalloc.
 inline bool DecayJemalloc() {
   return HeapOfJemalloc() && mallctl("arena.4096.decay", nullptr, nullptr, nullptr, 0) == 0;
+}
+
+// Returns one of jemalloc's figures of bytes, as of the last call of RefreshJemallocFigures. 0: it has none.
+inline size_t JemallocFigure(const char* name) {
+  size_t value = 0;
+  size_t bytes = sizeof(value);
+  return HeapOfJemalloc() && mallctl(name, &value, &bytes, nullptr, 0) == 0 ? value : 0;
+}
+
+inline void RefreshJemallocFigures() {
+  uint64_t epoch = 1;
+  if (HeapOfJemalloc()) (void)mallctl("epoch", nullptr, nullptr, &epoch, sizeof(epoch));
 }
 
 // Returns whether jemalloc asks for transparent huge pages: "always", "default" or "never". Empty: the heap is not

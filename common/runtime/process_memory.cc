@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string_view>
@@ -22,6 +23,18 @@ uint64_t ResidentBytes() {
   char* end = nullptr;
   (void)std::strtoull(text.data(), &end, 10);  // size of the address space
   return std::strtoull(end, nullptr, 10) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+HeapFigures FiguresOfHeap() {
+  RefreshJemallocFigures();
+  const uint64_t used = JemallocFigure("stats.allocated");
+  const uint64_t active = JemallocFigure("stats.active");
+  const uint64_t own = JemallocFigure("stats.metadata");
+  const uint64_t resident = JemallocFigure("stats.resident");
+  return {.used = used,
+          .room = active - std::min(active, used),
+          .kept = resident - std::min(resident, active + own),
+          .own = own};
 }
 
 void ReturnFreedMemory() {

@@ -11,6 +11,16 @@ namespace deut {
 // Returns the resident bytes of this process. Costs about three system calls.
 uint64_t ResidentBytes();
 
+// What the program's heap consists of. All are zeros where the heap is not jemalloc.
+struct HeapFigures {
+  uint64_t used = 0;  // bytes of objects, and of blocks in the caches of threads
+  uint64_t room = 0;  // bytes between small objects, which only objects of the same size can use
+  uint64_t kept = 0;  // whole pages that are free, and were not returned to the system
+  uint64_t own = 0;   // the allocator's own tables
+};
+// Costs some tens of microseconds for each arena.
+HeapFigures FiguresOfHeap();
+
 // Returns whole pages of freed memory to the system. Takes some milliseconds per 100 MiB, during which allocations
 // may wait.
 void ReturnFreedMemory();

@@ -40,5 +40,22 @@ TEST(ProcessMemoryTest, WhatAnIdleThreadHasFreedIsGivenBackAfterAWhile) {
   idle.join();
 }
 
+TEST(ProcessMemoryTest, RoomIsWhatFreedSmallObjectsLeaveBetweenOthers) {
+  constexpr size_t kObjects = 100'000;
+  constexpr size_t kBytes = 160;
+  const HeapFigures before = FiguresOfHeap();
+  std::vector<std::unique_ptr<char[]>> objects;
+  for (size_t i = 0; i < kObjects; ++i) objects.push_back(std::make_unique<char[]>(kBytes));
+  const HeapFigures full = FiguresOfHeap();
+  EXPECT_GE(full.used, before.used + kObjects * kBytes);
+  for (size_t i = 0; i < kObjects; ++i) {
+    if (i % 8 != 0) objects[i].reset();
+  }
+  const HeapFigures thin = FiguresOfHeap();
+  EXPECT_LE(thin.used, full.used - kObjects * kBytes / 2);
+  EXPECT_GE(thin.room, full.room + kObjects * kBytes / 2);
+  EXPECT_GT(thin.own, 0u);
+}
+
 }  // namespace
 }  // namespace deut

@@ -124,6 +124,11 @@ void ReportCollector(const Engine& engine, Report& report) {
   report.Add("memory.awaiting_reclamation_bytes", engine.domain.pending_bytes());
   report.Add("memory.pool_bytes", BlockPool::DepotBytes());
   report.Add("memory.resident_bytes", ResidentBytes());
+  const HeapFigures heap = FiguresOfHeap();
+  report.Add("memory.heap_used_bytes", heap.used);
+  report.Add("memory.heap_room_bytes", heap.room);
+  report.Add("memory.heap_kept_bytes", heap.kept);
+  report.Add("memory.heap_own_bytes", heap.own);
 }
 
 void ReportReads(const Engine& engine, Report& report) {
