@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #if defined(__GLIBC__)
 #include <gnu/libc-version.h>
@@ -39,6 +42,7 @@ struct Setting {
 };
 constexpr Setting kGlibc{"GLIBC_TUNABLES", "glibc.malloc.hugetlb", "glibc.malloc.hugetlb=1", ":"};
 constexpr Setting kJemalloc{"MALLOC_CONF", "thp:", "thp:always", ","};
+constexpr Setting kArenas{"MALLOC_CONF", "narenas:", "narenas:", ","};  // the number follows the text
 
 // True if `text` contains the setting as an element of its own; a name may be the end of another name.
 bool Has(std::string_view text, const Setting& setting) {
@@ -91,6 +95,12 @@ std::string Useless(const HugePagesSystem& system) {
   return {};
 }
 
+// The part of jemalloc's setting that states the number of arenas; "" for glibc's heap, or if `before` states it.
+std::string ArenasBeside(std::string_view before) {
+  if (!HeapOfJemalloc() || Has(before, kArenas)) return {};
+  return Concat(kArenas.separator, kArenas.text, std::max(1U, std::thread::hardware_concurrency()));
+}
+
 // Returns the program's path, so that the process keeps its name. If that path is another file by now, returns
 // /proc/self/exe.
 std::string ThisProgram() {
@@ -114,7 +124,8 @@ std::string UseHugePages(char** argv, const HugePagesSystem& system) {
   if (std::string why = Useless(system); !why.empty()) return why;
   // With "ld-linux-x86-64.so.2 PROGRAM" the loader would take the program's arguments for its own.
   if (ThisProgram().find("/ld-") != std::string::npos) return "the program was started through the dynamic loader";
-  const std::string wanted = Concat(before, before.empty() ? "" : setting.separator, setting.text);
+  const std::string wanted =
+      Concat(before, before.empty() ? "" : setting.separator, setting.text, ArenasBeside(before));
   if (setenv(setting.variable, wanted.c_str(), 1) != 0 || setenv(kDone, own_id.c_str(), 1) != 0) return "no memory";
   const std::string program = ThisProgram();
   execv(program.c_str(), argv);

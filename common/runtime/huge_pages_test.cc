@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/base/concat.h"
@@ -31,6 +33,11 @@ bool HasHugePages() { return true; }
 #endif
 const char* Variable() { return HeapOfJemalloc() ? "MALLOC_CONF" : "GLIBC_TUNABLES"; }
 std::string Wanted() { return HeapOfJemalloc() ? "thp:always" : "glibc.malloc.hugetlb=1"; }
+// What the program adds to its environment.
+std::string Added() {
+  if (!HeapOfJemalloc()) return Wanted();
+  return Concat(Wanted(), ",narenas:", std::max(1U, std::thread::hardware_concurrency()));
+}
 std::string Unwanted() { return HeapOfJemalloc() ? "thp:never" : "glibc.malloc.hugetlb=0"; }
 std::string Other() { return HeapOfJemalloc() ? "metadata_thp:auto" : "glibc.malloc.check=0"; }
 
@@ -94,7 +101,7 @@ TEST_F(HugePagesTest, TheProgramIsExecutedOnceMoreInTheSameProcess) {
     EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), "goes on: the heap is not glibc's."}));
     return;
   }
-  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), Begun(id_, Wanted(), "word"), "goes on: ."}));
+  EXPECT_EQ(lines, (std::vector<std::string>{Begun(id_, "-", "word"), Begun(id_, Added(), "word"), "goes on: ."}));
 }
 
 TEST_F(HugePagesTest, TheyAreWantedIfTheHeapAsksForThem) {
@@ -118,7 +125,14 @@ TEST_F(HugePagesTest, OtherTunablesStay) {
     return;
   }
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(lines[1], Begun(id_, Concat(Other(), HeapOfJemalloc() ? "," : ":", Wanted()), "word"));
+  EXPECT_EQ(lines[1], Begun(id_, Concat(Other(), HeapOfJemalloc() ? "," : ":", Added()), "word"));
+}
+
+TEST_F(HugePagesTest, ANumberOfArenasThatSomebodyElseHasSetStays) {
+  if (!HeapOfJemalloc()) return;  // glibc's heap has no such setting
+  const std::vector<std::string> lines = Run("narenas:3", "word", &id_);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[1], Begun(id_, Concat("narenas:3,", Wanted()), "word"));
 }
 
 TEST_F(HugePagesTest, AnExistingSettingIsNotChanged) {
