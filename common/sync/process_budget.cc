@@ -56,7 +56,7 @@ MemorySplit SplitMemory(uint64_t budget, const MemoryUse& use, bool pages_fit) {
   }
   // A limit of cached records holds until the next measurement. Pages yield by that much now, so that the two never take
   // more than the elastic bytes; and no further, so that nothing is evicted for records that nobody reads.
-  const uint64_t share = elastic / 4;
+  const uint64_t share = std::min(elastic / 4 + use.heap_room / 2, elastic / 2);
   const uint64_t next_cached = std::min(share, cached + elastic / kCacheStepDivisor);
   const auto pages_beside = [&](uint64_t cache_limit) { return Less(elastic, std::max(cached, cache_limit)); };
   const uint64_t most = pages_beside(pages_fit ? 0 : next_cached);
@@ -114,6 +114,7 @@ MemoryUse ProcessBudget::Use() {
   const uint64_t reported = std::accumulate(use.parts.begin(), use.parts.end(), uint64_t{0});
   // Measured last: a part that grows meanwhile is then counted as a fixed part, which is on the safe side.
   use.resident = process_.resident_bytes();
+  use.heap_room = heap_room_;
   if (use.resident != 0) {
     fixed_ = Less(use.resident, reported);
   } else {
@@ -126,6 +127,7 @@ void ProcessBudget::Measure() {
   const MutexLock lock(mutex_);
   if (runtime_.Now() >= next_decay_) {
     process_.return_freed_long_ago();
+    heap_room_ = process_.heap_room();
     next_decay_ = runtime_.Now() + kDecayInterval;
   }
   MemoryUse use = Use();

@@ -11,7 +11,8 @@
 //   one large transaction B/4, at most 2 GiB; it is measured like a fixed part             --max_transaction_bytes
 //   versions              between B/16 and their cap B/4, as far as memory is free         --version_budget
 //   cached records        with pages: nothing while all pages fit, else up to a quarter    --read_cache
-//                         of E, in steps of E/32; without pages: 14/15 of E
+//                         of E and half of the heap's room, at most half of E, in steps
+//                         of E/32; without pages: 14/15 of E
 //   pages                 the rest of E                                                    --dc_memory
 // E, the elastic bytes, is B without the fixed parts and without the versions: those that are there, or the bytes that
 // are kept free for them, if that is more. So versions take their memory from the pages, and return it to them. What
@@ -22,6 +23,10 @@
 // the room that slabs may have (32 MiB). Between these marks the last decision stands. Cached records come before pages
 // when data is larger than memory, because a page of a single hot record holds many cold ones. Pages yield to them step
 // by step, as records are cached.
+// The heap's room is what freed small objects leave between others (common/runtime/process_memory.h). It is resident,
+// and pages cannot use it. A load leaves much of it: its versions go, some records among them stay, and so few pages of
+// the heap become empty. So more records may be cached as long as there is room. Those that do not fit into it take at
+// most half as many bytes from the pages.
 //
 // Measuring. A thread of this object compares resident memory with the budget every kInterval, and sets the limits.
 // Three margins keep the bound between two measurements:
@@ -67,6 +72,7 @@ inline constexpr size_t kMemoryParts = 3;
 // The measured bytes. `parts` are those of the resident bytes that each part reports.
 struct MemoryUse {
   uint64_t resident = 0;
+  uint64_t heap_room = 0;
   std::array<uint64_t, kMemoryParts> parts{};
   bool has_pages = false;
   bool has_versions = false;
@@ -88,7 +94,7 @@ class ProcessBudget {
   static constexpr Duration kInterval = std::chrono::milliseconds(50);
   // The allocator is asked for its free memory at most once in this time, unless it had much the last time.
   static constexpr Duration kReturnInterval = std::chrono::seconds(1);
-  // Memory that has been free for long is returned to the system at this interval.
+  // Memory that has been free for long is returned to the system at this interval, and the heap's room is measured.
   static constexpr Duration kDecayInterval = std::chrono::seconds(2);
   // A smaller amount is refused: it is a slip, as 8 for 8GiB, and would refuse nearly every transaction.
   static constexpr uint64_t kMinBytes = uint64_t{32} << 20;
@@ -98,6 +104,7 @@ class ProcessBudget {
     std::function<uint64_t()> resident_bytes = ResidentBytes;
     std::function<void()> return_freed = ReturnFreedMemory;
     std::function<void()> return_freed_long_ago = ReturnMemoryFreedLongAgo;
+    std::function<uint64_t()> heap_room = [] { return FiguresOfHeap().room; };
   };
 
   // INVALID_ARGUMENT: the operator's budget is neither 0 nor at least kMinBytes.
@@ -159,6 +166,7 @@ class ProcessBudget {
   bool pages_fit_ DEUT_GUARDED_BY(mutex_) = true;
   MonotonicTime next_return_ DEUT_GUARDED_BY(mutex_);
   MonotonicTime next_decay_ DEUT_GUARDED_BY(mutex_);
+  uint64_t heap_room_ DEUT_GUARDED_BY(mutex_) = 0;
   uint64_t fixed_ DEUT_GUARDED_BY(mutex_) = 0;  // resident bytes that no part reported, when they were last known
   std::array<std::atomic<uint64_t>, kMemoryParts> limits_{};
   std::atomic<uint32_t> stop_{0};

@@ -30,6 +30,7 @@ class ProcessBudgetTest : public ::testing::Test {
   bool tells_ = true;                                             // whether the system tells resident memory
   int returned_ = 0;
   int returned_old_ = 0;
+  uint64_t heap_room_ = 0;  // of the fixed bytes, in MiB
   ProcessBudget budget_{runtime_,
                         kBudget,
                         {.resident_bytes = [this] { return Resident(); },
@@ -39,7 +40,8 @@ class ProcessBudgetTest : public ::testing::Test {
                                fixed_ -= kept_free_;
                                kept_free_ = 0;
                              },
-                         .return_freed_long_ago = [this] { ++returned_old_; }}};
+                         .return_freed_long_ago = [this] { ++returned_old_; },
+                         .heap_room = [this] { return heap_room_ * kMiB; }}};
 };
 
 class PagesAndVersionsTest : public ProcessBudgetTest {
@@ -124,6 +126,33 @@ TEST_F(PagesAndVersionsTest, PagesYieldToCachedRecordsStepByStep) {
   cached_ = 227;
   EXPECT_EQ(Limit(MemoryPart::kPages), 681u);
   EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 227u) << "a quarter";
+}
+
+// Records that fill the room do not raise the resident bytes, so pages lose nothing to them.
+TEST_F(PagesAndVersionsTest, RecordsMayBeCachedInHalfOfTheRoomOfTheHeap) {
+  fixed_ = 300;
+  pages_ = 600;
+  cached_ = 177;
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 177u) << "a quarter of 708";
+  const uint64_t pages = Limit(MemoryPart::kPages);
+  heap_room_ = 160;
+  runtime_.Pass(ProcessBudget::kDecayInterval);
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), 199u) << "a step of 708/32";
+  for (int step = 0; step < 20; ++step) {
+    const uint64_t limit = Limit(MemoryPart::kCachedRecords);
+    const uint64_t more = std::min(limit - std::min(limit, cached_), heap_room_);
+    cached_ += more;
+    heap_room_ -= more;
+    fixed_ -= more;
+    runtime_.Pass(ProcessBudget::kDecayInterval);
+  }
+  EXPECT_NEAR(static_cast<double>(cached_), 177 + 0.4 * 160, 3);
+  EXPECT_NEAR(static_cast<double>(Limit(MemoryPart::kPages)), static_cast<double>(pages), 3);
+  heap_room_ = 2000;
+  runtime_.Pass(ProcessBudget::kDecayInterval);
+  const uint64_t half = (1024 - fixed_ - 16) / 2;
+  cached_ = half - 5;
+  EXPECT_EQ(Limit(MemoryPart::kCachedRecords), half);
 }
 
 TEST_F(PagesAndVersionsTest, FixedPartsBeyondTheBudgetLeaveTheFloors) {
