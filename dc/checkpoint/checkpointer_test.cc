@@ -378,6 +378,30 @@ TEST(Checkpointer, PagesThatItBringsInAreTransient) {
   EXPECT_EQ(transient, loads);
 }
 
+// One of the pages that are loaded together cannot be read. Its updates are in no image.
+TEST(Checkpointer, APageThatCannotBeReadPostponesItAlsoIfOthersAreLoadedWithIt) {
+  const auto world = WithTwoCheckpoints();
+  world->Fill(0, 500);
+  ASSERT_TRUE(world->Take().ok());
+  world->disk().AddFault({.kinds = kDiskRead, .path_contains = "base-", .skip = 2, .count = 1});
+  Status taken;
+  for (int round = 1; taken.ok(); ++round) {
+    ASSERT_LT(round, 100);
+    world->Evict();
+    for (uint64_t i = 0; i < 500; i += 3) world->Put(i, Concat("round ", round));
+    taken = world->Take();
+  }
+  EXPECT_EQ(taken, ErrorCode::kUnavailable) << taken.ToString();
+  EXPECT_GT(world->incarnation().loader->loads(), 2u);
+  EXPECT_LT(world->stable(), world->applied());
+  // The next one finds all pages whose updates it must contain.
+  ASSERT_TRUE(world->Take().ok());
+  world->End();
+  ASSERT_TRUE(world->Begin().ok());
+  EXPECT_EQ(world->incarnation().found.position, world->applied());
+  world->ExpectRight();
+}
+
 TEST(Checkpointer, OneIsTakenAtATime) {
   const auto world = WithTwoCheckpoints();
   std::vector<std::unique_ptr<Thread>> threads;
