@@ -33,7 +33,7 @@ bool HasHugePages() { return true; }
 #endif
 const char* Variable() { return HeapOfJemalloc() ? "MALLOC_CONF" : "GLIBC_TUNABLES"; }
 std::string Wanted() { return HeapOfJemalloc() ? "thp:always" : "glibc.malloc.hugetlb=1"; }
-// What the program adds to its environment.
+// The text that the program adds to its environment.
 std::string Added() {
   if (!HeapOfJemalloc()) return Wanted();
   return Concat(Wanted(), ",narenas:", std::max(1U, std::thread::hardware_concurrency()));

@@ -11,7 +11,7 @@ namespace deut {
 // Returns the resident bytes of this process. Costs about three system calls.
 uint64_t ResidentBytes();
 
-// What the program's heap consists of. All are zeros where the heap is not jemalloc.
+// The figures of the program's heap. All are zeros where the heap is not jemalloc.
 struct HeapFigures {
   uint64_t used = 0;  // bytes of objects, and of blocks in the caches of threads
   uint64_t room = 0;  // bytes between small objects, which only objects of the same size can use

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kLeastElasticDivisor = 16;
 constexpr uint64_t kLeastVersionsDivisor = 16;
 constexpr uint64_t kMaxVersionsDivisor = 4;
-// Of the least of the versions, so much is kept free at most.
+// At most this part of the least of the versions is kept free.
 constexpr uint64_t kMaxKeptFreeBytes = uint64_t{16} << 20;
 // Cached records may take this part of the elastic bytes more until the next measurement.
 constexpr uint64_t kCacheStepDivisor = 32;
@@ -42,7 +42,7 @@ MemorySplit SplitMemory(uint64_t budget, const MemoryUse& use, bool pages_fit) {
   const uint64_t cached = use.of(MemoryPart::kCachedRecords);
   const uint64_t least_versions = budget / kLeastVersionsDivisor;
   MemorySplit split;
-  // The versions that are there are among the bytes that are not elastic. Of their least, a few bytes are kept free:
+  // The versions that are there are among the bytes that are not elastic. A few bytes of their least are kept free:
   // versions may take them before the next measurement, even if there is no free memory.
   const uint64_t kept_free = std::min(least_versions, kMaxKeptFreeBytes);
   const uint64_t not_elastic = Less(use.resident, pages + cached) + (use.has_versions ? Less(kept_free, versions) : 0);

@@ -15,15 +15,15 @@
 //                         of E/32; without pages: 14/15 of E
 //   pages                 the rest of E                                                    --dc_memory
 // E, the elastic bytes, is B without the fixed parts and without the versions: those that are there, or the bytes that
-// are kept free for them, if that is more. So versions take their memory from the pages, and return it to them. What
-// they may take at any moment is kept free, up to 16 MiB: writers hardly pin more between two measurements. A part that
-// a flag sets alone keeps that limit; the others share the rest.
+// are kept free for them, if that is more. So versions take their memory from the pages, and return it to them. The
+// bytes that they may take at any moment are kept free, up to 16 MiB: writers hardly pin more between two measurements.
+// A part that a flag sets alone keeps that limit; the others share the rest.
 //
 // Pages fit if they take less than half of E, and do not fit if they take three quarters of their limit, both without
 // the room that slabs may have (32 MiB). Between these marks the last decision stands. Cached records come before pages
 // when data is larger than memory, because a page of a single hot record holds many cold ones. Pages yield to them step
 // by step, as records are cached.
-// The heap's room is what freed small objects leave between others (common/runtime/process_memory.h). It is resident,
+// The heap's room lies between small objects, where others were freed (common/runtime/process_memory.h). It is resident,
 // and pages cannot use it. A load leaves much of it: its versions go, some records among them stay, and so few pages of
 // the heap become empty. So more records may be cached as long as there is room. Those that do not fit into it take at
 // most half as many bytes from the pages.

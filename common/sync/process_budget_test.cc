@@ -82,8 +82,8 @@ TEST(SplitMemoryTest, KeepsASmallPartOfALargeBudgetFreeForVersions) {
   }
 }
 
-// Both parts follow their limits at once, as far as they can. Versions that grow by what is kept free for them fit into
-// the budget; those that grow to their limit take a part of the twentieth.
+// Both parts follow their limits at once, as far as they can. Versions that grow by the bytes kept free for them fit
+// into the budget; those that grow to their limit take a part of the twentieth.
 TEST_F(PagesAndVersionsTest, PagesAndTheLeastOfVersionsFitIntoTheBudgetTogether) {
   for (versions_ = 0; versions_ < 256; versions_ += 8) {
     pages_ = 0;
