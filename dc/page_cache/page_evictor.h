@@ -8,8 +8,9 @@
 //   image has more than two parts, they are merged before it is evicted (PageFlusher::AddMergedParts). It is written in
 //   one batch with dirty pages, and evicted in the same step. A dirty page of that kind is left with as few parts. So
 //   each page is merged once for each time that its image gets more than two parts.
-//   Other pages keep their parts: those that only long scans have read, that were loaded to be updated or written, or
-//   that were never loaded. So a long scan of a cold table merges at most the parts of its first few pages.
+//   Other pages keep their parts: those that were last loaded for a long scan or a checkpoint, or to be updated or
+//   written, also if they were read afterwards; and those that were never loaded. So a long scan of a cold table merges
+//   at most the parts of its first few pages.
 //   No parts are merged while a thread waits for memory (above the apply limit), after a failed write until one
 //   succeeds, and while the disk is short of space. Then clean pages are evicted as they are.
 // Updates without their page. Once they are written they serve nobody, so they are evicted without a second chance. If
