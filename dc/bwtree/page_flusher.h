@@ -115,6 +115,9 @@ class PageFlusher {
   // caller may retry, with Add. REQUIRES: no guard is held.
   Status Write();
 
+  // True if the disk has so little free space that ordinary writes are refused, or soon will be. REQUIRES: no guard is
+  // held.
+  bool IsShortOfSpace() const { return store_.IsShortOfSpace(); }
   // Sets the use of segments that begin from now on; initially kOrdinary.
   void SetSpaceUse(SpaceUse use);
 

@@ -446,11 +446,18 @@ void PageEvictor::NoteEvicted(uint64_t pages) {
   waiters_.Wake();
 }
 
+bool PageEvictor::HasRoomToWrite() const { return !failing_ || !flusher_->IsShortOfSpace(); }
+
+bool PageEvictor::MayLoad(Mode mode) const {
+  return (mode == Mode::kDrain || hand_.short_rounds >= kRoundsWithoutLoads) && HasRoomToWrite();
+}
+
 bool PageEvictor::MayMergeParts() const { return !failing_ && budget_.used() <= budget_.apply_limit(); }
 
 PageEvictor::Stepped PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* walk) {
   DEUT_CHECK(flusher_->empty());  // each batch was written or given up, so no page stays claimed
   flusher_->SetMergesParts(mode != Mode::kDrain && MayMergeParts());
+  const bool may_load = MayLoad(mode);
   Stepped stepped;
   BwTree::Walk next = *walk;
   PageSet written;
@@ -462,7 +469,6 @@ PageEvictor::Stepped PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* w
       walk->complete = true;
       return stepped;
     }
-    const bool may_load = mode == Mode::kDrain || hand_.short_rounds >= kRoundsWithoutLoads;
     LeafVisitor sweep(*tree, trees_.pages, *flusher_, mode, may_load);
     tree->VisitPages(/*level=*/0, &next, &sweep);
     stepped = sweep.stepped();
@@ -482,7 +488,7 @@ PageEvictor::Stepped PageEvictor::Step(TableId table, Mode mode, BwTree::Walk* w
     if (status.ok()) stepped.evicted += EvictWritten(table, *walk, written);
     return status.ok();
   };
-  bool writable = write();
+  bool writable = write() && HasRoomToWrite();
   for (std::span<const std::string> rest(to_load); writable && !rest.empty() && !stops();) {
     const std::span<const std::string> some = rest.first(std::min(kMaxLoadedPerBatch, rest.size()));
     rest = rest.subspan(some.size());

@@ -16,7 +16,8 @@
 // Updates without their page. Once they are written they serve nobody, so they are evicted without a second chance. If
 //   the page's image has no room for another part, the page must be loaded before they can be written, which takes far
 //   more memory and time than they do. The next checkpoint has to do that anyway, with the updates that come until then.
-//   So the hand passes them, as long as a round over the other pages frees enough.
+//   So the hand passes them, as long as a round over the other pages frees enough. It also passes them after a failed
+//   write while the disk is short of space: the pages could not leave memory again, and may be many times larger.
 // Scans. A page that is loaded for a long scan (scan_cursor.h), ahead of a scan, or by a checkpoint that has to write
 //   it, is transient until a point read or a short scan uses it. Updates leave it transient, as they do not need their
 //   page in memory. Long scans set no marks. Transient pages are evicted first, with a second chance of their
@@ -187,6 +188,10 @@ class PageEvictor {
   PageSet LoadSome(TableId table, BwTree::Walk walk, std::span<const std::string> upper_bounds);
   bool stops() const { return stop_.load(std::memory_order_relaxed) != 0; }
   bool ShouldStop(uint64_t target) const { return stops() || budget_.accounted() <= target; }
+  // False: the last write has failed, and the next one probably would, too.
+  bool HasRoomToWrite() const;
+  // True if pages may be loaded to be written.
+  bool MayLoad(Mode mode) const;
   // True if no thread waits for memory, and pages can be written.
   bool MayMergeParts() const;
   // Moved pages take twice their memory until no guard sees the old one.

@@ -19,6 +19,7 @@
 #include "dc/bwtree/image_parts.h"
 #include "dc/bwtree/page_load.h"
 #include "dc/bwtree/page_state.h"
+#include "dc/bwtree/page_visitor.h"
 #include "dc/bwtree/stored_tree_fixture.h"
 #include "dc/bwtree/tree_fixture.h"
 #include "dc/page_cache/page_evictor_fixture.h"
@@ -186,6 +187,45 @@ TEST_F(PageEvictorTest, APageThatMustBeLoadedToBeWrittenStaysWhileOthersAreEnoug
   SwapOut(1);
   EXPECT_FALSE(InMemory(leaf));
   EXPECT_EQ(loader_->loads(), 1u);
+  t_.ExpectRight();
+}
+
+// A page that was loaded on a full disk could not leave memory again.
+TEST_F(PageEvictorTest, OnAFullDiskNoPageIsLoadedToBeWritten) {
+  t_.FillSettled(1000);
+  const PageId leaf = t_.LeafOf(20);
+  const PageId other = t_.LeafOf(980);
+  while (t_.ImageOf(leaf).count() < ImageParts::kMax) {
+    ASSERT_TRUE(t_.Evict(leaf));
+    t_.Put(20, "blind");
+    t_.Flush(leaf);
+  }
+  ASSERT_TRUE(t_.Evict(leaf));
+  t_.Put(20, "the last straw");
+  t_.Put(980, "changed");
+  // The batch of the other page's step is another one.
+  const auto parent_of = [this](PageId id) {
+    PageId parent;
+    t_.Walk(/*level=*/0, [&](const VisitedPage& page) {
+      if (page.id == id) parent = page.parent;
+    });
+    return parent;
+  };
+  ASSERT_NE(parent_of(leaf), parent_of(other));
+  ClearUsedMarks();
+  t_.disk().SetFreeBytes(t_.store().reserve_bytes());
+  Start();
+  SayUsed(kBudget + 1);
+  const uint64_t rounds = evictor_->rounds();
+  ASSERT_TRUE(Until([&] { return evictor_->rounds() >= rounds + 12; }));
+  EXPECT_GE(errors_.load(), 1);
+  EXPECT_EQ(last_error_.load(), ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(IsStub(t_.HeadOf(leaf)));
+  EXPECT_EQ(loader_->loads(), 0u);
+  t_.disk().SetFreeBytes(uint64_t{1} << 40);
+  EXPECT_TRUE(Until([&] { return !InMemory(leaf) && !InMemory(other); }));
+  EXPECT_GE(loader_->loads(), 1u);
+  SayUsed(0);
   t_.ExpectRight();
 }
 
