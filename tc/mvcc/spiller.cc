@@ -77,7 +77,7 @@ Result<SpilledRuns::RunPointer> Spiller::Write(std::vector<SpilledVersion> versi
                                                const std::vector<FoldedCommit>& commits) {
   if (versions.empty()) return SpilledRuns::RunPointer();
   std::ranges::sort(versions, [](const SpilledVersion& a, const SpilledVersion& b) { return SpillOrder(a, b) < 0; });
-  DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder builder, options_.runs->NewRun());
+  DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder builder, options_.runs->NewRun(versions.size()));
   for (const SpilledVersion& version : versions) DEUT_RETURN_IF_ERROR(builder.Add(version));
   versions_.fetch_add(versions.size(), std::memory_order_relaxed);
   return builder.Finish({.first = commits.front().timestamp(),

@@ -106,14 +106,19 @@ size_t MinSpilledUpdates(uint64_t budget_bytes) {
   return std::clamp<size_t>(budget_bytes >> 13, 64, Spiller::kPerRound);
 }
 
+// The filters of spilled runs take at most this part of the version budget, which they count against. At ten bits a key that is enough for one spilled
+// version in ten bytes of the budget. Runs beyond that have no filter, so that a longer backlog does not refuse writers for the sake of reads.
+constexpr uint64_t kSpillFilterDivisor = 8;
+
 // The versions that the TC holds, in memory and in spilled files. The members are in the order of dependence, and are
 // destroyed in reverse.
 struct VersionStore {
-  VersionStore(const TransactionComponentOptions& options, Runtime& runtime, Storage& storage, Timestamp first)
+  VersionStore(const TransactionComponentOptions& options, Runtime& runtime, Storage& storage, Timestamp first,
+               std::function<uint64_t()> filter_budget)
       : spill_disk(runtime, storage, {.slow_after = options.spill.slow_after, .stuck_after = Duration(0)}),
         records(domain, LogBuckets(options), first),
         read_cache(options.read_cache.bytes.value_or(0), options.read_cache.written, domain, records),
-        spilled(options.spill.directory, runtime, spill_disk, domain) {}
+        spilled(options.spill.directory, runtime, spill_disk, domain, std::move(filter_budget)) {}
 
   // S9: the collector waits for spilled files, so an operation that hangs there is logged. It does not end the
   // process, because the log has everything that these files have. (Declared before the domain, which releases the
@@ -178,7 +183,8 @@ struct TransactionComponent::Parts {
         runtime(r),
         state(
             r, [this] { return link.status().state; }, options.on_refused),
-        store(options, r, storage, recovered.first_timestamp),
+        store(options, r, storage, recovered.first_timestamp,
+              [this] { return engine.version_budget() / kSpillFilterDivisor; }),
         log(std::move(opened)),
         active(ActiveOptions(options, recovered, *log), r),
         link(r, dc, *log, recovered, active, active,

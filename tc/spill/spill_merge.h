@@ -37,6 +37,7 @@ class SpillMerge {
 
   const RunPointer& a() const { return a_.run; }
   const RunPointer& b() const { return b_.run; }
+  size_t filter_bytes() const { return merged_.filter_bytes(); }
 
   // Handles at most `*versions` versions, and subtracts those from it. True: no version is left.
   Result<bool> Advance(size_t* versions);

@@ -26,7 +26,7 @@ class SpillMergeTest : public ::testing::Test {
 
   SpillMerge Begin(SpillMerge::RunPointer a, SpillMerge::RunPointer b, Lsn applied,
                    SpillMerge::AnyReader any_reader = nullptr) {
-    Result<SpilledRun::Builder> merged = runs_.NewRun();
+    Result<SpilledRun::Builder> merged = runs_.NewRun(100);
     EXPECT_TRUE(merged.ok());
     return SpillMerge(std::move(a), std::move(b), applied, std::move(any_reader), *std::move(merged));
   }

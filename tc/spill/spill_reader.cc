@@ -32,9 +32,13 @@ Result<std::optional<SpilledVersion>> SpillReader::Find(TableId table, std::stri
   // A search key: the newest version that the reader may see.
   const SpilledVersion wanted{
       .table = table, .key = key, .timestamp = Timestamp{reader.value - 1}, .sequence = UINT32_MAX};
-  // All runs are looked at, because the newest version need not be in the last one: an update below an open
-  // transaction's version is spilled later than updates that are newer.
-  for (size_t run = 0; run < runs_.size(); ++run) {
+  const uint64_t hash = SpillFilter::Hash(table, key);
+  // From the latest run to the earliest, because the newest version is nearly always in the latest run that has the key. It need not be: an update
+  // below an open transaction's version is spilled later than updates that are newer. So a run ends the search only for runs whose versions are all
+  // older than what was found.
+  for (size_t run = runs_.size(); run-- > 0;) {
+    if (runs_[run]->oldest() >= reader || (found && runs_[run]->newest() < found->timestamp)) continue;
+    if (!runs_[run]->MayHave(hash)) continue;
     for (size_t b = runs_[run]->FirstBlock(table, key); b < runs_[run]->blocks(); ++b) {
       DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const SpillBlock> block, Block(run, b));
       const Versions& versions = block->versions();
@@ -53,6 +57,8 @@ Result<std::optional<SpilledVersion>> SpillReader::Find(TableId table, std::stri
 
 Status SpillReader::Gather(const Bounds& bounds, absl::FunctionRef<void(std::string_view)> visit) {
   for (size_t run = 0; run < runs_.size(); ++run) {
+    // No version of the run would be seen.
+    if (runs_[run]->oldest() >= bounds.reader || runs_[run]->span().last.commit < bounds.applied) continue;
     DEUT_RETURN_IF_ERROR(bounds.ascending ? GatherUp(run, bounds, visit) : GatherDown(run, bounds, visit));
   }
   return Status::Ok();

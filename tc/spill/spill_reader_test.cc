@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/io/faulty_disk.h"
 #include "common/runtime/random.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
@@ -79,6 +80,85 @@ TEST(SpillReaderTest, FindsWhatAMapFinds) {
     for (size_t i = 0; i < std::min(all.size(), most); ++i) EXPECT_TRUE(gathered.contains(all[i])) << look << " " << i;
     if (most == SIZE_MAX) EXPECT_EQ(gathered.size(), all.size()) << look;
   }
+}
+
+class SpillReaderCostTest : public ::testing::Test {
+ protected:
+  SpillReaderCostTest() { EXPECT_TRUE(runs_.LockAndEmpty().ok()); }
+  void Publish(const std::vector<std::string>& keys, uint64_t timestamp) {
+    std::vector<SpilledVersion> versions;
+    for (const std::string& key : keys) versions.push_back(SpilledAt(key, timestamp));
+    runs_.Publish(RunOf(runs_, versions));
+    ASSERT_EQ(runs_.runs(), ++published_);
+  }
+  // One operation with one find. Returns the timestamp of what it found, or 0.
+  uint64_t Find(const std::string& key, uint64_t reader) {
+    ReclamationDomain::Guard guard(domain_);
+    SpillReader spilled(runs_.PublishedRuns());
+    const Result<std::optional<SpilledVersion>> found = spilled.Find(TableId{1}, key, Timestamp{reader});
+    EXPECT_TRUE(found.ok());
+    return found.ok() && *found ? (*found)->timestamp.value : 0;
+  }
+  uint64_t reads() { return disk_.counts().reads; }
+
+  FaultyDisk disk_{RealRuntime(), 1};
+  std::unique_ptr<Storage> storage_ = disk_.Mount();
+  ReclamationDomain domain_;
+  SpilledRuns runs_{"dir", RealRuntime(), *storage_, domain_};
+  size_t published_ = 0;
+};
+
+// The hash of the filters has a fixed key, so the number of reads is the same every time.
+TEST_F(SpillReaderCostTest, AFindReadsAboutOneBlockHoweverManyRuns) {
+  constexpr uint64_t kRuns = 40, kKeys = 100;
+  const auto key = [](uint64_t i) { return Concat("user", i * 7); };
+  for (uint64_t r = 0; r < kRuns; ++r) {
+    std::vector<std::string> keys;
+    for (uint64_t i = 0; i < kKeys; ++i) keys.push_back(key(i * kRuns + r));
+    Publish(keys, r + 1);
+  }
+  uint64_t before = reads();
+  for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(Find(key(i), 1000), i % kRuns + 1) << i;
+  EXPECT_GE(reads() - before, 1000u);
+  EXPECT_LT(reads() - before, 2000u);
+  before = reads();
+  for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(Find(key(kRuns * kKeys + i), 1000), 0u) << i;
+  EXPECT_LT(reads() - before, 1000u);
+}
+
+TEST_F(SpillReaderCostTest, AFindSkipsRunsOfOlderAndOfUnseenVersions) {
+  for (uint64_t r = 1; r <= 10; ++r) Publish({"a", "k", "z"}, 10 * r);
+  for (const uint64_t reader : {1000, 55, 11}) {
+    const uint64_t before = reads();
+    EXPECT_EQ(Find("k", reader), std::min<uint64_t>(reader / 10, 10) * 10);
+    EXPECT_EQ(reads() - before, 1u) << reader;
+  }
+  const uint64_t before = reads();
+  EXPECT_EQ(Find("k", 10), 0u);
+  EXPECT_EQ(reads() - before, 0u);
+}
+
+// Of overlapping runs, the one that was published last need not have the newest version.
+TEST_F(SpillReaderCostTest, AFindLooksAtEarlierRunsThatMayHaveANewerVersion) {
+  Publish({"k"}, 70);
+  Publish({"k"}, 50);
+  EXPECT_EQ(Find("k", 1000), 70u);
+  EXPECT_EQ(Find("k", 60), 50u);
+}
+
+TEST_F(SpillReaderCostTest, AGatherSkipsRunsOfUnseenAndOfAppliedVersions) {
+  for (uint64_t r = 1; r <= 10; ++r) Publish({Concat("k", r)}, 10 * r);
+  ReclamationDomain::Guard guard(domain_);
+  SpillReader spilled(runs_.PublishedRuns());
+  const uint64_t before = reads();
+  std::string keys;
+  // SpilledAt commits at ten times the timestamp.
+  ASSERT_TRUE(spilled
+                  .Gather({.table = TableId{1}, .reader = Timestamp{60}, .applied = Lsn{300}},
+                          [&](std::string_view key) { keys += Concat(key, " "); })
+                  .ok());
+  EXPECT_EQ(keys, "k3 k4 k5 ");
+  EXPECT_EQ(reads() - before, 3u);
 }
 
 }  // namespace

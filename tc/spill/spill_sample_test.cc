@@ -34,7 +34,7 @@ void WriteTo(Storage& storage, const std::string& path, const std::string& bytes
 TEST(SpillSampleTest, TheSampleOfTheFormatIsRead) {
   if (const char* const directory = std::getenv("DEUT_WRITE_SAMPLES"); directory != nullptr) {
     const std::unique_ptr<Storage> memory = NewMemoryStorage(RealRuntime());
-    auto builder = SpilledRun::Builder::Create(*memory, "spill-1");
+    auto builder = SpilledRun::Builder::Create(*memory, "spill-1", {});
     ASSERT_TRUE(builder.ok());
     ASSERT_TRUE(builder
                     ->Add({.table = TableId{7},

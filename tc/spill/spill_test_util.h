@@ -40,7 +40,7 @@ inline std::string TextOf(const SpilledRun& run) {
 // A run of these versions, given in any order, which ends with the latest of their commits.
 inline SpilledRuns::RunPointer RunOf(SpilledRuns& runs, std::vector<SpilledVersion> versions) {
   std::ranges::sort(versions, [](const SpilledVersion& a, const SpilledVersion& b) { return SpillOrder(a, b) < 0; });
-  Result<SpilledRun::Builder> builder = runs.NewRun();
+  Result<SpilledRun::Builder> builder = runs.NewRun(versions.size());
   DEUT_CHECK(builder.ok());
   SpilledRun::CommitSpan span{.first = kMaxTimestamp, .first_commit = Lsn{UINT64_MAX}, .last = {}};
   for (const SpilledVersion& v : versions) {

@@ -20,10 +20,11 @@ std::string WithTable(TableId table, std::string_view key) {
 
 }  // namespace
 
-Result<SpilledRun::Builder> SpilledRun::Builder::Create(Storage& storage, const std::string& path) {
+Result<SpilledRun::Builder> SpilledRun::Builder::Create(Storage& storage, const std::string& path,
+                                                        const Options& options) {
   DEUT_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
                         storage.Open(path, {.create = true, .exclusive = true, .writable = true}));
-  return Builder(std::unique_ptr<SpilledRun>(new SpilledRun(storage, std::move(file))));
+  return Builder(std::unique_ptr<SpilledRun>(new SpilledRun(storage, std::move(file), options)), options.written_bytes);
 }
 
 Status SpilledRun::Builder::Add(const SpilledVersion& version) {
@@ -40,6 +41,9 @@ Status SpilledRun::Builder::Add(const SpilledVersion& version) {
     run_->offsets_.push_back(run_->file_bytes_);
   }
   block_.Add(version);
+  if (!same_key && !run_->filter_.empty()) run_->filter_.Add(SpillFilter::Hash(version.table, version.key));
+  run_->oldest_ = std::min(run_->oldest_, version.timestamp);
+  run_->newest_ = std::max(run_->newest_, version.timestamp);
   last_key_ = std::move(key);
   last_version_ = version.version();
   ++run_->versions_;
@@ -58,6 +62,7 @@ Status SpilledRun::Builder::Write() {
   DEUT_CHECK(written_bytes_ + unwritten_.size() == run_->file_bytes_);
   DEUT_RETURN_IF_ERROR(run_->file_->Write(written_bytes_, unwritten_.data(), unwritten_.size()));
   written_bytes_ += unwritten_.size();
+  if (counted_ != nullptr) counted_->fetch_add(unwritten_.size(), std::memory_order_relaxed);
   unwritten_.clear();
   return Status::Ok();
 }
@@ -84,7 +89,7 @@ SpilledRun::~SpilledRun() {
 
 size_t SpilledRun::memory_bytes() const {
   return sizeof(*this) + separators_.capacity() + offsets_.capacity() * sizeof(uint64_t) +
-         separator_ends_.capacity() * sizeof(uint64_t);
+         separator_ends_.capacity() * sizeof(uint64_t) + filter_bytes();
 }
 
 std::string_view SpilledRun::separator(size_t block) const {

@@ -68,7 +68,7 @@ TEST_F(SpilledRunTest, TheFileGoesWithIt) {
   run.reset();
   EXPECT_EQ(storage_->List("dir")->size(), 2u);
   {
-    Result<SpilledRun::Builder> given_up = runs_.NewRun();
+    Result<SpilledRun::Builder> given_up = runs_.NewRun(100);
     ASSERT_TRUE(given_up->Add(SpilledAt("a", 1)).ok());
     EXPECT_EQ(storage_->List("dir")->size(), 3u);  // the file, the lock and the owner file
   }

@@ -88,9 +88,14 @@ const SpilledRuns::View& SpilledRuns::runs_now() const {
   return list == nullptr ? none_ : list->runs;
 }
 
-Result<SpilledRun::Builder> SpilledRuns::NewRun() {
+Result<SpilledRun::Builder> SpilledRuns::NewRun(uint64_t versions, std::atomic<uint64_t>* written_bytes) {
   DEUT_CHECK(lock_ != nullptr);  // another process could have a file of this name
-  return SpilledRun::Builder::Create(storage_, Concat(directory_, "/", kFileName, next_file_++));
+  uint64_t filter_bytes = SpillFilter::BytesFor(versions);
+  for (const RunPointer& run : runs_now()) filter_bytes += run->filter_bytes();
+  if (merge_ != nullptr) filter_bytes += merge_->filter_bytes();
+  const bool filtered = filter_budget_ == nullptr || filter_bytes <= filter_budget_();
+  return SpilledRun::Builder::Create(storage_, Concat(directory_, "/", kFileName, next_file_++),
+                                     {.filter_keys = filtered ? versions : 0, .written_bytes = written_bytes});
 }
 
 void SpilledRuns::Publish(RunPointer run) {
@@ -105,22 +110,27 @@ void SpilledRuns::Publish(RunPointer run) {
   spills_.fetch_add(1, std::memory_order_seq_cst);
 }
 
+void SpilledRuns::CountMemory() {
+  uint64_t bytes = merge_ == nullptr ? 0 : merge_->filter_bytes();
+  for (const RunPointer& run : runs_now()) bytes += run->memory_bytes();
+  memory_bytes_.store(bytes, std::memory_order_relaxed);
+}
+
 void SpilledRuns::Replace(View runs) {
-  uint64_t versions = 0, file_bytes = 0, memory_bytes = 0;
+  uint64_t versions = 0, file_bytes = 0;
   for (const RunPointer& run : runs) {
     versions += run->versions();
     file_bytes += run->file_bytes();
-    memory_bytes += run->memory_bytes();
   }
   runs_.store(runs.size(), std::memory_order_relaxed);
   versions_.store(versions, std::memory_order_relaxed);
   file_bytes_.store(file_bytes, std::memory_order_relaxed);
-  memory_bytes_.store(memory_bytes, std::memory_order_relaxed);
   const List* const next = runs.empty() ? nullptr : new List{.runs = std::move(runs)};
   DEUT_POINT("spilled_runs.before_replace");
   ReclamationDomain::Guard guard(domain_);
   const List* const old = list_.exchange(next, std::memory_order_seq_cst);
   if (old != nullptr) domain_.RetireObject(const_cast<List*>(old));
+  CountMemory();
 }
 
 Timestamp SpilledRuns::first(Lsn applied) const {
@@ -156,7 +166,8 @@ void SpilledRuns::DropAppliedAndMerge(Position applied, size_t versions,
     if (merge_ == nullptr && !FindMerge()) return;
     if (const Status merged = Merge(applied, &versions, reader_predicate); !merged.ok()) {
       merge_.reset();
-      failed_merges_.fetch_add(1, std::memory_order_relaxed);
+      CountMemory();
+      figures_.failed_merges.fetch_add(1, std::memory_order_relaxed);
       merge_retry_at_ = runtime_.Now() + kMergeRetryPause;
       return;
     }
@@ -176,9 +187,11 @@ Status SpilledRuns::Merge(Position applied, size_t* versions,
                           const std::function<SpillMerge::AnyReader()>& reader_predicate) {
   if (merge_ == nullptr) {
     const size_t first = *FindMerge();
-    DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder merged, NewRun());
-    merge_ = std::make_unique<SpillMerge>(runs_now()[first], runs_now()[first + 1], applied.commit,
-                                          reader_predicate ? reader_predicate() : nullptr, std::move(merged));
+    const RunPointer a = runs_now()[first], b = runs_now()[first + 1];
+    DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder merged, NewRun(a->versions() + b->versions(), &figures_.merged_bytes));
+    merge_ = std::make_unique<SpillMerge>(a, b, applied.commit, reader_predicate ? reader_predicate() : nullptr,
+                                          std::move(merged));
+    CountMemory();
   }
   DEUT_ASSIGN_OR_RETURN(const bool finished, merge_->Advance(versions));
   if (!finished) return Status::Ok();
@@ -192,7 +205,7 @@ Status SpilledRuns::Merge(Position applied, size_t* versions,
   runs.erase(std::next(at));
   if (*at == nullptr) runs.erase(at);
   merge_.reset();
-  merges_.fetch_add(1, std::memory_order_relaxed);
+  figures_.merges.fetch_add(1, std::memory_order_relaxed);
   Replace(std::move(runs));
   return Status::Ok();
 }

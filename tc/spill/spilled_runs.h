@@ -49,8 +49,14 @@ class SpilledRuns {
   // No more runs are made at this number, while merges cannot keep up, or fail.
   static constexpr size_t kMaxRuns = 64;
 
-  SpilledRuns(std::string directory, Runtime& runtime, Storage& storage, ReclamationDomain& domain)
-      : directory_(std::move(directory)), runtime_(runtime), storage_(storage), domain_(domain) {}
+  // `filter_budget`: most bytes that the filters of all runs may have together; empty: no limit.
+  SpilledRuns(std::string directory, Runtime& runtime, Storage& storage, ReclamationDomain& domain,
+              std::function<uint64_t()> filter_budget = nullptr)
+      : directory_(std::move(directory)),
+        runtime_(runtime),
+        storage_(storage),
+        domain_(domain),
+        filter_budget_(std::move(filter_budget)) {}
   ~SpilledRuns();
   SpilledRuns(const SpilledRuns&) = delete;
   SpilledRuns& operator=(const SpilledRuns&) = delete;
@@ -75,8 +81,8 @@ class SpilledRuns {
   // looked at a chain may have looked too early (S7).
   const std::atomic<uint64_t>& spills() const { return spills_; }
 
-  // Starts a run in a new file.
-  Result<SpilledRun::Builder> NewRun();
+  // Starts a run of at most `versions` versions in a new file. It gets a filter if the filters then stay within their budget.
+  Result<SpilledRun::Builder> NewRun(uint64_t versions) { return NewRun(versions, &figures_.spilled_bytes); }
   // Publishes `run`: afterwards its versions may be removed from memory. Null: they are in runs that were published before.
   void Publish(RunPointer run);
   // Drops applied runs, then merges, handling at most `versions` versions. Calls `reader_predicate` when a merge begins; empty: assume readers
@@ -99,15 +105,26 @@ class SpilledRuns {
   size_t runs() const { return runs_.load(std::memory_order_relaxed); }
   uint64_t versions() const { return versions_.load(std::memory_order_relaxed); }
   uint64_t file_bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
+  // Of the runs' indexes and filters, and of the filters of unfinished merges.
   uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
-  uint64_t merges() const { return merges_.load(std::memory_order_relaxed); }
-  uint64_t failed_merges() const { return failed_merges_.load(std::memory_order_relaxed); }
+  uint64_t merges() const { return figures_.merges.load(std::memory_order_relaxed); }
+  uint64_t failed_merges() const { return figures_.failed_merges.load(std::memory_order_relaxed); }
+  // Bytes written to files since the start: of new runs, and of merges, finished or not.
+  uint64_t spilled_bytes() const { return figures_.spilled_bytes.load(std::memory_order_relaxed); }
+  uint64_t merged_bytes() const { return figures_.merged_bytes.load(std::memory_order_relaxed); }
 
  private:
   struct List {
     View runs;  // in commit order
   };
 
+  // Sums of what happened since the start.
+  struct Figures {
+    std::atomic<uint64_t> merges{0}, failed_merges{0}, spilled_bytes{0}, merged_bytes{0};
+  };
+
+  Result<SpilledRun::Builder> NewRun(uint64_t versions, std::atomic<uint64_t>* written_bytes);
+  void CountMemory();
   void Replace(View runs);
   const View& runs_now() const;
   Status Merge(Position applied, size_t* versions, const std::function<SpillMerge::AnyReader()>& reader_predicate);
@@ -119,10 +136,12 @@ class SpilledRuns {
   Runtime& runtime_;
   Storage& storage_;
   ReclamationDomain& domain_;
+  const std::function<uint64_t()> filter_budget_;
   std::atomic<const List*> list_{nullptr};
   std::atomic<uint64_t> spills_{0};
   std::atomic<size_t> runs_{0};
-  std::atomic<uint64_t> versions_{0}, file_bytes_{0}, memory_bytes_{0}, merges_{0}, failed_merges_{0};
+  std::atomic<uint64_t> versions_{0}, file_bytes_{0}, memory_bytes_{0};
+  Figures figures_;
 
   // Used by the collector's thread only.
   const View none_;

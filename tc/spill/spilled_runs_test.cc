@@ -3,9 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "common/base/concat.h"
 #include "common/io/faulty_disk.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
+#include "tc/spill/spill_reader.h"
 #include "tc/spill/spill_test_util.h"
 
 namespace deut::tc {
@@ -159,6 +161,48 @@ TEST_F(SpilledRunsTest, MergesKeepTheirNumberSmallAndDropWhatIsApplied) {
   EXPECT_EQ(runs_.first(Lsn{0}), Timestamp{1});
   runs_.DropAppliedAndMerge(At(3990), 0);
   EXPECT_TRUE(runs_.empty());
+}
+
+// Filters count as memory, and a run that would take them over their budget has none. Its versions are found all the same.
+TEST_F(SpilledRunsTest, FiltersKeepTheirBudget) {
+  constexpr uint64_t kVersions = 100, kBudget = 1000;
+  SpilledRuns runs("filtered", RealRuntime(), *storage_, domain_, [] { return kBudget; });
+  ASSERT_TRUE(runs.LockAndEmpty().ok());
+  const uint64_t fit = kBudget / SpillFilter::BytesFor(kVersions);
+  const auto publish = [&](uint64_t r) {
+    std::vector<std::string> keys;
+    for (uint64_t i = 0; i < kVersions; ++i) keys.push_back(Concat("k", r, ".", i));
+    std::vector<SpilledVersion> versions;
+    for (const std::string& key : keys) versions.push_back(SpilledAt(key, r));
+    runs.Publish(RunOf(runs, versions));
+  };
+  const auto with_filter = [&] {
+    ReclamationDomain::Guard guard(domain_);
+    uint64_t filtered = 0, bytes = 0;
+    for (const SpilledRuns::RunPointer& run : runs.PublishedRuns()) {
+      filtered += run->filter_bytes() == 0 ? 0 : 1;
+      bytes += run->memory_bytes();
+    }
+    EXPECT_EQ(runs.memory_bytes(), bytes);
+    EXPECT_GE(bytes, filtered * SpillFilter::BytesFor(kVersions));
+    return filtered;
+  };
+  uint64_t r = 0;
+  while (r < fit + 3) publish(++r);
+  EXPECT_EQ(with_filter(), fit);
+  {
+    ReclamationDomain::Guard guard(domain_);
+    SpillReader reader(runs.PublishedRuns());
+    for (uint64_t run = 1; run <= r; ++run)
+      EXPECT_EQ((*reader.Find(TableId{1}, Concat("k", run, ".7"), Timestamp{1000}))->timestamp.value, run);
+  }
+  // Runs that are dropped give their room back.
+  runs.DropAppliedAndMerge(At(20), 0);
+  EXPECT_EQ(with_filter(), fit - 2);
+  publish(++r);
+  EXPECT_EQ(with_filter(), fit - 1);
+  runs.Drop();
+  EXPECT_EQ(runs.memory_bytes(), 0u);
 }
 
 TEST_F(SpilledRunsTest, AMergeThatFailsIsGivenUp) {
