@@ -201,9 +201,10 @@ class SpilledReadersTest : public ::testing::Test {
     const Result<ServiceStatus> status = client().GetStatus();
     ASSERT_TRUE(status.ok()) << status.status().ToString();
     std::printf("%2zu readers, %9" PRIu64 " keys written:", readers, written_.load());
-    for (const char* const name : {"versions.bytes", "versions.spilled_now", "versions.spilled_runs",
-                                   "versions.spilled_file_bytes", "versions.spill_merges", "outcomes.bytes",
-                                   "memory.awaiting_reclamation_bytes", "memory.pool_bytes", "memory.resident_bytes"})
+    for (const char* const name :
+         {"versions.bytes", "versions.spilled_now", "versions.spilled_runs", "versions.spilled_file_bytes",
+          "versions.spill_merges", "versions.spilled_bytes_written", "versions.spill_merge_bytes_written",
+          "outcomes.bytes", "memory.awaiting_reclamation_bytes", "memory.pool_bytes", "memory.resident_bytes"})
       std::printf(" %s %" PRIu64, name, CounterOf(status->tc, name));
     std::printf("\n");
     (void)std::fflush(stdout);

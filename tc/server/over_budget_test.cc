@@ -213,6 +213,8 @@ TEST_F(OverBudgetTest, SmallValuesAreSpilled) {
   EXPECT_EQ(Get(*old, Key(0)), "-");
   for (int i = 0; i < kSmall; ++i) ASSERT_TRUE(Put(Key(i), "small").ok());
   EXPECT_GT(Figure("versions.spilled"), uint64_t{kSmall} / 3);
+  EXPECT_GT(Figure("versions.spilled_bytes_written"), uint64_t{kSmall} / 4 * 41);  // 41 bytes of a version and its key
+  EXPECT_GT(Figure("versions.spilled_memory_bytes"), 0u);
   EXPECT_EQ(Figure("transactions.aborted.over-budget"), 0u);
   const std::unique_ptr<TransactionSession> later = Reader();
   for (int i = 0; i < kSmall; i += 997) {

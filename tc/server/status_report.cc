@@ -105,7 +105,10 @@ void ReportVersions(const Engine& engine, const DiskWatchStatistics& spill_disk,
     report.Add("versions.spilled_runs", engine.spilled->runs());
     report.Add("versions.spilled_now", engine.spilled->versions());
     report.Add("versions.spilled_file_bytes", engine.spilled->file_bytes());
+    report.Add("versions.spilled_memory_bytes", engine.spilled->memory_bytes());
+    report.Add("versions.spilled_bytes_written", engine.spilled->spilled_bytes());
     report.Add("versions.spill_merges", engine.spilled->merges());
+    report.Add("versions.spill_merge_bytes_written", engine.spilled->merged_bytes());
     report.Add("versions.failed_spill_merges", engine.spilled->failed_merges());
   }
   report.Add("versions.spill_slow_operations", spill_disk.slow_operations);

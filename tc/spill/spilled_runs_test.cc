@@ -163,6 +163,18 @@ TEST_F(SpilledRunsTest, MergesKeepTheirNumberSmallAndDropWhatIsApplied) {
   EXPECT_TRUE(runs_.empty());
 }
 
+TEST_F(SpilledRunsTest, BytesOfFilesCountAsTheyAreWritten) {
+  Publish({SpilledAt("a", 1), SpilledAt("b", 2)});
+  Publish({SpilledAt("a", 3)});
+  const uint64_t spilled = runs_.file_bytes();
+  EXPECT_GT(spilled, 0u);
+  EXPECT_EQ(runs_.spilled_bytes(), spilled);
+  EXPECT_EQ(runs_.merged_bytes(), 0u);
+  runs_.DropAppliedAndMerge(At(1000), 0);
+  EXPECT_EQ(runs_.file_bytes(), 0u);
+  EXPECT_EQ(runs_.spilled_bytes(), spilled);
+}
+
 // Filters count as memory, and a run that would take them over their budget has none. Its versions are found all the same.
 TEST_F(SpilledRunsTest, FiltersKeepTheirBudget) {
   constexpr uint64_t kVersions = 100, kBudget = 1000;
