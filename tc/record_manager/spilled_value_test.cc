@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/base/concat.h"
@@ -100,6 +101,34 @@ TEST_F(SpilledValueTest, ReadersOfEachAgeFindTheirs) {
   }
   ExpectNothingLeft();
   EXPECT_TRUE(f_.Contents() == AllOf(kKeys, 3));
+}
+
+// More runs than stay unmerged, over one another. Some generations have no reader, so a merge leaves them out.
+TEST_F(SpilledValueTest, ReadersOfEachAgeFindTheirsInMergedRuns) {
+  constexpr int kKeys = 40;
+  constexpr int kGenerations = 30;
+  Write(kKeys, 0);
+  ASSERT_TRUE(f_.Settle());
+  {
+    std::vector<std::pair<int, std::unique_ptr<TestTransaction>>> readers;
+    readers.emplace_back(0, f_.BeginPointer());
+    for (int generation = 1; generation <= kGenerations; ++generation) {
+      Write(kKeys, generation);
+      if (generation % 5 == 0) readers.emplace_back(generation, f_.BeginPointer());
+      SpillAll();
+    }
+    ExpectAllSpilled();
+    EXPECT_GT(f_.spilled->merges(), 0u);
+    EXPECT_LT(f_.spilled->runs(), size_t{kGenerations});
+    EXPECT_LT(f_.spilled->versions(), uint64_t{kGenerations * kKeys});
+    for (const auto& [generation, reader] : readers) {
+      for (int i = 0; i < kKeys; i += 7) EXPECT_EQ(reader->Get(Key(i)), Value(i, generation));
+      EXPECT_TRUE(reader->Scan() == AllOf(kKeys, generation)) << generation;
+    }
+    EXPECT_EQ(f_.dc->Pump(), 0u);
+  }
+  ExpectNothingLeft();
+  EXPECT_TRUE(f_.Contents() == AllOf(kKeys, kGenerations));
 }
 
 TEST_F(SpilledValueTest, TombstonesOwnWritesAndConditions) {

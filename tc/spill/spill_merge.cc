@@ -1,10 +1,20 @@
 #include "tc/spill/spill_merge.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/testing/test_points.h"
 
 namespace deut::tc {
+
+SpillMerge::SpillMerge(std::vector<RunPointer> runs, Lsn applied, AnyReader any_reader, SpilledRun::Builder merged)
+    : runs_(std::move(runs)), applied_(applied), any_reader_(std::move(any_reader)), merged_(std::move(merged)) {
+  DEUT_CHECK(!runs_.empty());
+  for (const RunPointer& run : runs_) cursors_.push_back({.run = run.get()});
+}
+
+bool SpillMerge::Merges(const RunPointer& run) const { return std::ranges::find(runs_, run) != runs_.end(); }
 
 Result<const SpilledVersion*> SpillMerge::Cursor::Get() {
   while (block == nullptr || next == block->versions().size()) {
@@ -25,24 +35,35 @@ bool SpillMerge::IsRead(const SpilledVersion& version) {
   return true;
 }
 
+Status SpillMerge::FindFirst(Cursor** first) {
+  *first = nullptr;
+  const SpilledVersion* least = nullptr;
+  for (Cursor& cursor : cursors_) {
+    DEUT_ASSIGN_OR_RETURN(const SpilledVersion* const version, cursor.Get());
+    if (version == nullptr || (least != nullptr && SpillOrder(*least, *version) <= 0)) continue;
+    least = version;
+    *first = &cursor;
+  }
+  return Status::Ok();
+}
+
 Result<bool> SpillMerge::Advance(size_t* versions) {
   for (; *versions > 0; --*versions) {
-    DEUT_ASSIGN_OR_RETURN(const SpilledVersion* const a, a_.Get());
-    DEUT_ASSIGN_OR_RETURN(const SpilledVersion* const b, b_.Get());
-    if (a == nullptr && b == nullptr) return true;
-    const bool take_a = b == nullptr || (a != nullptr && SpillOrder(*a, *b) <= 0);
-    const SpilledVersion& taken = take_a ? *a : *b;
+    Cursor* first = nullptr;
+    DEUT_RETURN_IF_ERROR(FindFirst(&first));
+    if (first == nullptr) return true;
+    const SpilledVersion& taken = first->block->versions()[first->next];
     const bool stays = IsRead(taken) && taken.commit >= applied_;
     if (stays && DEUT_STEP("S9.spill_merge_keeps")) DEUT_RETURN_IF_ERROR(merged_.Add(taken));
-    ++(take_a ? a_ : b_).next;
+    ++first->next;
   }
   return false;
 }
 
 Result<SpillMerge::RunPointer> SpillMerge::Finish() {
   if (merged_.empty()) return RunPointer(nullptr);
-  return merged_.Finish(
-      {.first = a()->span().first, .first_commit = a()->span().first_commit, .last = b()->span().last});
+  const SpilledRun::CommitSpan& front = runs_.front()->span();
+  return merged_.Finish({.first = front.first, .first_commit = front.first_commit, .last = runs_.back()->span().last});
 }
 
 }  // namespace deut::tc

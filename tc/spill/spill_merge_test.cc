@@ -1,4 +1,4 @@
-// Merges of two runs into one, in steps of any size.
+// Merges of neighbouring runs into one, in steps of any size.
 #include "tc/spill/spill_merge.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -24,11 +25,10 @@ class SpillMergeTest : public ::testing::Test {
  protected:
   SpillMergeTest() { EXPECT_TRUE(runs_.LockAndEmpty().ok()); }
 
-  SpillMerge Begin(SpillMerge::RunPointer a, SpillMerge::RunPointer b, Lsn applied,
-                   SpillMerge::AnyReader any_reader = nullptr) {
+  SpillMerge Begin(std::vector<SpillMerge::RunPointer> runs, Lsn applied, SpillMerge::AnyReader any_reader = nullptr) {
     Result<SpilledRun::Builder> merged = runs_.NewRun(100);
     EXPECT_TRUE(merged.ok());
-    return SpillMerge(std::move(a), std::move(b), applied, std::move(any_reader), *std::move(merged));
+    return SpillMerge(std::move(runs), applied, std::move(any_reader), *std::move(merged));
   }
 
   FaultyDisk disk_{RealRuntime(), 1};
@@ -41,7 +41,7 @@ TEST_F(SpillMergeTest, HasAllOfBothInOrderWhateverTheSteps) {
   const auto a = RunOf(runs_, {SpilledAt("a", 1), SpilledAt("c", 2), SpilledAt("d", 3)});
   const auto b = RunOf(runs_, {SpilledAt("a", 4), SpilledAt("b", 5), SpilledAt("e", 6)});
   for (const size_t step : {1, 2, 4, 100}) {
-    SpillMerge merge = Begin(a, b, Lsn{0});
+    SpillMerge merge = Begin({a, b}, Lsn{0});
     for (bool done = false; !done;) {
       size_t left = step;
       const Result<bool> advanced = merge.Advance(&left);
@@ -59,14 +59,31 @@ TEST_F(SpillMergeTest, HasAllOfBothInOrderWhateverTheSteps) {
   }
 }
 
+TEST_F(SpillMergeTest, AsManyRunsAsAreGivenBecomeOne) {
+  const auto run = [&](uint64_t t) { return RunOf(runs_, {SpilledAt("a", t), SpilledAt(std::string(1, 'a' + t), t)}); };
+  const std::vector<SpillMerge::RunPointer> five = {run(1), run(2), run(3), run(4), run(5)};
+  SpillMerge merge = Begin(five, Lsn{20});
+  EXPECT_TRUE(merge.Merges(five[4]));
+  EXPECT_FALSE(merge.Merges(run(6)));
+  size_t left = 100;
+  ASSERT_TRUE(*merge.Advance(&left));
+  EXPECT_EQ(left, 90u);
+  const SpillMerge::RunPointer merged = *merge.Finish();
+  EXPECT_EQ(TextOf(*merged), "a@5 a@4 a@3 a@2 c@2 d@3 e@4 f@5");
+  EXPECT_EQ(merged->span().first, Timestamp{1});
+  EXPECT_EQ(merged->span().last, (Position{Lsn{50}, 1}));
+  EXPECT_EQ(merged->oldest(), Timestamp{2});
+  EXPECT_EQ(merged->newest(), Timestamp{5});
+}
+
 TEST_F(SpillMergeTest, LeavesOutWhatIsApplied) {
   const auto a = RunOf(runs_, {SpilledAt("a", 1), SpilledAt("b", 2)});
   const auto b = RunOf(runs_, {SpilledAt("a", 3)});
   size_t left = 100;
-  SpillMerge some = Begin(a, b, Lsn{20});
+  SpillMerge some = Begin({a, b}, Lsn{20});
   ASSERT_TRUE(*some.Advance(&left));
   EXPECT_EQ(TextOf(**some.Finish()), "a@3 b@2");
-  SpillMerge all = Begin(a, b, Lsn{1000});
+  SpillMerge all = Begin({a, b}, Lsn{1000});
   ASSERT_TRUE(*all.Advance(&left));
   EXPECT_EQ(*all.Finish(), nullptr);
 }
@@ -87,7 +104,7 @@ TEST_F(SpillMergeTest, LeavesOutWhatNobodyReads) {
                                                        {{7, 20}, "a@9 a@6 b@8 b@2 c@10 a@1"},
                                                        {{2, 9}, "a@9 a@6 a@1 b@8 c@10 a@1"}}) {
     for (const size_t step : {1, 100}) {
-      SpillMerge merge = Begin(a, b, Lsn{0}, [&readers](Timestamp after, Timestamp to) {
+      SpillMerge merge = Begin({a, b}, Lsn{0}, [&readers](Timestamp after, Timestamp to) {
         return std::ranges::any_of(readers, [&](uint64_t r) { return r > after.value && r <= to.value; });
       });
       for (bool done = false; !done;) {
@@ -104,7 +121,7 @@ TEST_F(SpillMergeTest, AFileThatCannotBeReadEndsItAndItsFileGoes) {
   const auto b = RunOf(runs_, {SpilledAt("a", 2)});
   const size_t files = storage_->List("dir")->size();
   {
-    SpillMerge merge = Begin(a, b, Lsn{0});
+    SpillMerge merge = Begin({a, b}, Lsn{0});
     disk_.AddFault({.kinds = kDiskRead, .path_contains = "spill-"});
     size_t left = 100;
     const Status failed = merge.Advance(&left).status();

@@ -39,7 +39,8 @@ class SpilledRun {
     static constexpr size_t kBlockBytes = size_t{16} << 10;
 
     struct Options {
-      uint64_t filter_keys = 0;                        // most keys that the run may have; 0: no filter
+      uint64_t filter_keys = 0;  // most keys that the run may have; 0: no filter
+      uint32_t level = 0;
       std::atomic<uint64_t>* written_bytes = nullptr;  // counts what is written to the file; null: nothing counts it
     };
     // Creates the file. ALREADY_EXISTS if there is one.
@@ -75,6 +76,8 @@ class SpilledRun {
   size_t blocks() const { return offsets_.size(); }
   uint64_t versions() const { return versions_; }
   const CommitSpan& span() const { return span_; }
+  // Number of merges that its versions have gone through (spill_levels.h).
+  uint32_t level() const { return level_; }
   // The earliest and the latest timestamp of its versions.
   Timestamp oldest() const { return oldest_; }
   Timestamp newest() const { return newest_; }
@@ -93,11 +96,13 @@ class SpilledRun {
   SpilledRun(Storage& storage, std::unique_ptr<File> file, const Builder::Options& options)
       : storage_(storage),
         file_(std::move(file)),
-        filter_(options.filter_keys == 0 ? SpillFilter() : SpillFilter(options.filter_keys)) {}
+        filter_(options.filter_keys == 0 ? SpillFilter() : SpillFilter(options.filter_keys)),
+        level_(options.level) {}
 
   Storage& storage_;
   std::unique_ptr<File> file_;
   SpillFilter filter_;
+  const uint32_t level_;
   std::vector<uint64_t> offsets_;
   std::string separators_;  // one behind the other
   std::vector<uint64_t> separator_ends_;

@@ -2,22 +2,24 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/concat.h"
 #include "common/io/folder_owner.h"
 #include "tc/spill/spill_block.h"
+#include "tc/spill/spill_levels.h"
 
 namespace deut::tc {
 namespace {
 
 constexpr std::string_view kFileName = "spill-";
 constexpr std::string_view kLockName = "LOCK";
-// Two neighbours are merged if the earlier one has at most kTier times the versions of the later.
-constexpr uint64_t kTier = 4;
 
 // True for names that NewRun makes, and no others.
 bool IsRunName(std::string_view name) {
@@ -88,14 +90,16 @@ const SpilledRuns::View& SpilledRuns::runs_now() const {
   return list == nullptr ? none_ : list->runs;
 }
 
-Result<SpilledRun::Builder> SpilledRuns::NewRun(uint64_t versions, std::atomic<uint64_t>* written_bytes) {
+Result<SpilledRun::Builder> SpilledRuns::NewRun(uint64_t versions, uint32_t level,
+                                                std::atomic<uint64_t>* written_bytes) {
   DEUT_CHECK(lock_ != nullptr);  // another process could have a file of this name
   uint64_t filter_bytes = SpillFilter::BytesFor(versions);
   for (const RunPointer& run : runs_now()) filter_bytes += run->filter_bytes();
-  if (merge_ != nullptr) filter_bytes += merge_->filter_bytes();
+  for (const auto& merge : merges_) filter_bytes += merge->filter_bytes();
   const bool filtered = filter_budget_ == nullptr || filter_bytes <= filter_budget_();
-  return SpilledRun::Builder::Create(storage_, Concat(directory_, "/", kFileName, next_file_++),
-                                     {.filter_keys = filtered ? versions : 0, .written_bytes = written_bytes});
+  return SpilledRun::Builder::Create(
+      storage_, Concat(directory_, "/", kFileName, next_file_++),
+      {.filter_keys = filtered ? versions : 0, .level = level, .written_bytes = written_bytes});
 }
 
 void SpilledRuns::Publish(RunPointer run) {
@@ -111,7 +115,8 @@ void SpilledRuns::Publish(RunPointer run) {
 }
 
 void SpilledRuns::CountMemory() {
-  uint64_t bytes = merge_ == nullptr ? 0 : merge_->filter_bytes();
+  uint64_t bytes = 0;
+  for (const auto& merge : merges_) bytes += merge->filter_bytes();
   for (const RunPointer& run : runs_now()) bytes += run->memory_bytes();
   memory_bytes_.store(bytes, std::memory_order_relaxed);
 }
@@ -147,7 +152,7 @@ bool SpilledRuns::MayHoldUnapplied(Lsn commit, Lsn applied) const {
 }
 
 void SpilledRuns::Drop() {
-  merge_.reset();
+  merges_.clear();
   if (!runs_now().empty()) Replace({});
   DEUT_CHECK(empty());
 }
@@ -158,53 +163,59 @@ void SpilledRuns::DropAppliedAndMerge(Position applied, size_t versions,
   View runs = runs_now();
   const auto gone = [&](const RunPointer& run) { return run->span().last <= applied; };
   if (std::erase_if(runs, gone) != 0) {
-    if (merge_ != nullptr && (gone(merge_->a()) || gone(merge_->b()))) merge_.reset();
+    // Runs go in commit order, so the first of a merge goes first.
+    std::erase_if(merges_, [&](const auto& merge) { return gone(merge->runs().front()); });
     Replace(std::move(runs));
   }
   if (runtime_.Now() < merge_retry_at_) return;
   while (versions > 0) {
-    if (merge_ == nullptr && !FindMerge()) return;
-    if (const Status merged = Merge(applied, &versions, reader_predicate); !merged.ok()) {
-      merge_.reset();
-      CountMemory();
-      figures_.failed_merges.fetch_add(1, std::memory_order_relaxed);
-      merge_retry_at_ = runtime_.Now() + kMergeRetryPause;
-      return;
-    }
+    Status merged = BeginMerge(applied.commit, reader_predicate);
+    if (merged.ok() && merges_.empty()) return;
+    if (merged.ok()) merged = AdvanceMerge(&versions);
+    if (merged.ok()) continue;
+    figures_.failed_merges.fetch_add(1, std::memory_order_relaxed);
+    merge_retry_at_ = runtime_.Now() + kMergeRetryPause;
+    return;
   }
 }
 
-std::optional<size_t> SpilledRuns::FindMerge() const {
-  // From the latest to the earliest, because the small runs are the latest.
-  const View& runs = runs_now();
-  for (size_t i = runs.size(); i-- > 1;) {
-    if (runs[i - 1]->versions() <= kTier * runs[i]->versions()) return i - 1;
+Status SpilledRuns::BeginMerge(Lsn applied, const std::function<SpillMerge::AnyReader()>& reader_predicate) {
+  std::vector<LeveledRun> levels;
+  for (const RunPointer& run : runs_now()) {
+    const auto has_run = [&](const auto& merge) { return merge->Merges(run); };
+    levels.push_back({.level = run->level(), .merging = std::ranges::any_of(merges_, has_run)});
   }
-  return std::nullopt;
+  const uint32_t below = merges_.empty() ? UINT32_MAX : merges_.back()->runs().front()->level();
+  const std::optional<size_t> first = FindSpillMerge(levels, below);
+  if (!first) return Status::Ok();
+  const auto begin = runs_now().begin() + static_cast<ptrdiff_t>(*first);
+  View runs(begin, begin + static_cast<ptrdiff_t>(kMergedRuns));
+  uint64_t versions = 0;
+  for (const RunPointer& run : runs) versions += run->versions();
+  DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder merged,
+                        NewRun(versions, runs.front()->level() + 1, &figures_.merged_bytes));
+  merges_.push_back(std::make_unique<SpillMerge>(std::move(runs), applied,
+                                                 reader_predicate ? reader_predicate() : nullptr, std::move(merged)));
+  CountMemory();
+  return Status::Ok();
 }
 
-Status SpilledRuns::Merge(Position applied, size_t* versions,
-                          const std::function<SpillMerge::AnyReader()>& reader_predicate) {
-  if (merge_ == nullptr) {
-    const size_t first = *FindMerge();
-    const RunPointer a = runs_now()[first], b = runs_now()[first + 1];
-    DEUT_ASSIGN_OR_RETURN(SpilledRun::Builder merged, NewRun(a->versions() + b->versions(), &figures_.merged_bytes));
-    merge_ = std::make_unique<SpillMerge>(a, b, applied.commit, reader_predicate ? reader_predicate() : nullptr,
-                                          std::move(merged));
-    CountMemory();
-  }
-  DEUT_ASSIGN_OR_RETURN(const bool finished, merge_->Advance(versions));
-  if (!finished) return Status::Ok();
-  DEUT_ASSIGN_OR_RETURN(RunPointer merged, merge_->Finish());
+Status SpilledRuns::AdvanceMerge(size_t* versions) {
+  const Result<bool> finished = merges_.back()->Advance(versions);
+  if (finished.ok() && !*finished) return Status::Ok();
+  // Finished or given up, it is no longer in progress.
+  const std::unique_ptr<SpillMerge> merge = std::move(merges_.back());
+  merges_.pop_back();
+  CountMemory();
+  DEUT_RETURN_IF_ERROR(finished.status());
+  DEUT_ASSIGN_OR_RETURN(RunPointer merged, merge->Finish());
   View runs = runs_now();
-  const auto at = std::ranges::find(runs, merge_->a());
-  // Runs stay in commit order: nothing came between the two, and neither was dropped, since the merge began.
-  DEUT_CHECK(at != runs.end() && std::next(at) != runs.end());
-  DEUT_CHECK(*std::next(at) == merge_->b());
-  *at = std::move(merged);
-  runs.erase(std::next(at));
-  if (*at == nullptr) runs.erase(at);
-  merge_.reset();
+  const auto at = std::ranges::find(runs, merge->runs().front());
+  const auto count = static_cast<ptrdiff_t>(merge->runs().size());
+  // Runs stay in commit order: nothing came between those of the merge, and none was dropped, since it began.
+  DEUT_CHECK(runs.end() - at >= count && std::equal(at, at + count, merge->runs().begin()));
+  const auto behind = runs.erase(at, at + count);
+  if (merged != nullptr) runs.insert(behind, std::move(merged));
   figures_.merges.fetch_add(1, std::memory_order_relaxed);
   Replace(std::move(runs));
   return Status::Ok();

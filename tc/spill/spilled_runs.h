@@ -10,10 +10,10 @@
 // Readers look at the chain, then load the list, then ask the DC; scans gather from postings, folded runs (committed_runs.h), then the list.
 //   A version that is no longer in the chain was published before it left. A version that is no longer in the list is applied, and the DC is asked
 //   later.
-// Merging. Runs are tiered like those in memory. A merge reads block by block, so its memory does not depend on the size of the runs. It leaves out
+// Merging. spill_levels.h chooses the runs. A merge reads block by block, so its memory does not depend on the size of the runs. It leaves out
 //   all versions of commits that are applied when it begins, so no older version stays where a newer one has been left out. It also leaves out
-//   versions that no reader reads.
-// Errors: a merge that fails is given up, its runs stay, and no other begins for kMergeRetryPause.
+//   versions that no reader reads. While a long merge is in progress one of a lower level may begin, and goes first: new runs do not pile up meanwhile.
+// Errors: a merge that fails is given up, its runs stay, and no merge goes on for kMergeRetryPause.
 // Thread-safety: PublishedRuns, empty() and the figures from any thread, PublishedRuns under a guard. All else by the collector's thread, which holds
 //   no guard during input and output.
 // Ownership: a list owns its runs together with the views that PublishedRuns returned. Holds the lock of the directory.
@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +45,7 @@ class SpilledRuns {
   using RunPointer = std::shared_ptr<const SpilledRun>;
   using View = std::vector<RunPointer>;
   static constexpr Duration kMergeRetryPause = seconds(1);
-  // No more runs are made at this number, while merges cannot keep up, or fail.
+  // No more runs are made at this number, which is reached only while merges fail, or are much slower than spills.
   static constexpr size_t kMaxRuns = 64;
 
   // `filter_budget`: most bytes that the filters of all runs may have together; empty: no limit.
@@ -82,7 +81,7 @@ class SpilledRuns {
   const std::atomic<uint64_t>& spills() const { return spills_; }
 
   // Starts a run of at most `versions` versions in a new file. It gets a filter if the filters then stay within their budget.
-  Result<SpilledRun::Builder> NewRun(uint64_t versions) { return NewRun(versions, &figures_.spilled_bytes); }
+  Result<SpilledRun::Builder> NewRun(uint64_t versions) { return NewRun(versions, 0, &figures_.spilled_bytes); }
   // Publishes `run`: afterwards its versions may be removed from memory. Null: they are in runs that were published before.
   void Publish(RunPointer run);
   // Drops applied runs, then merges, handling at most `versions` versions. Calls `reader_predicate` when a merge begins; empty: assume readers
@@ -123,13 +122,14 @@ class SpilledRuns {
     std::atomic<uint64_t> merges{0}, failed_merges{0}, spilled_bytes{0}, merged_bytes{0};
   };
 
-  Result<SpilledRun::Builder> NewRun(uint64_t versions, std::atomic<uint64_t>* written_bytes);
+  Result<SpilledRun::Builder> NewRun(uint64_t versions, uint32_t level, std::atomic<uint64_t>* written_bytes);
   void CountMemory();
   void Replace(View runs);
   const View& runs_now() const;
-  Status Merge(Position applied, size_t* versions, const std::function<SpillMerge::AnyReader()>& reader_predicate);
-  // Finds two neighbours that are to be merged; returns the index of the earlier one.
-  std::optional<size_t> FindMerge() const;
+  // Begins a merge if there are runs for one of a lower level than those in progress.
+  Status BeginMerge(Lsn applied, const std::function<SpillMerge::AnyReader()>& reader_predicate);
+  // Goes on with the last merge, and puts its run into the list when it is finished.
+  Status AdvanceMerge(size_t* versions);
 
   const std::string directory_;
   std::unique_ptr<FileLock> lock_;  // of the directory
@@ -147,7 +147,7 @@ class SpilledRuns {
   const View none_;
   uint64_t next_file_ = 1;
   Lsn through_;
-  std::unique_ptr<SpillMerge> merge_;
+  std::vector<std::unique_ptr<SpillMerge>> merges_;  // of different levels; the last one has the lowest
   MonotonicTime merge_retry_at_{};
 };
 

@@ -7,6 +7,7 @@
 #include "common/io/faulty_disk.h"
 #include "common/runtime/runtime.h"
 #include "gtest/gtest.h"
+#include "tc/spill/spill_levels.h"
 #include "tc/spill/spill_reader.h"
 #include "tc/spill/spill_test_util.h"
 
@@ -142,22 +143,30 @@ TEST_F(SpilledRunsTest, RunsGoWhenTheirLastCommitIsApplied) {
 
 TEST_F(SpilledRunsTest, MergesKeepTheirNumberSmallAndDropWhatIsApplied) {
   Publish({SpilledAt("a", 1), SpilledAt("b", 2), SpilledAt("c", 5)});
-  Publish({SpilledAt("a", 3), SpilledAt("b", 6), SpilledAt("d", 7)});
-  runs_.DropAppliedAndMerge(At(30), kAll);
-  EXPECT_EQ(Texts(), Strings{"a@3 b@6 c@5 d@7"});
-  EXPECT_EQ(runs_.merges(), 1u);
+  uint64_t t = 6;
+  for (; t < 6 + kUnmergedRuns - 1; ++t) Publish({SpilledAt("x", t)});
+  runs_.DropAppliedAndMerge(At(20), kAll);
+  EXPECT_EQ(runs_.runs(), kUnmergedRuns) << "few runs are not merged";
+  EXPECT_EQ(runs_.merged_bytes(), 0u);
+  Publish({SpilledAt("b", t)});
   // In small steps: the list changes only when the merge is finished.
-  Publish({SpilledAt("a", 8), SpilledAt("e", 9)});
-  runs_.DropAppliedAndMerge(At(30), 3);
-  EXPECT_EQ(Texts().size(), 2u);
-  runs_.DropAppliedAndMerge(At(50), 100);
-  EXPECT_EQ(Texts(), Strings{"a@8 a@3 b@6 c@5 d@7 e@9"});  // without the commits that were applied when the merge began
-  for (uint64_t t = 10; t < 400; ++t) {
+  runs_.DropAppliedAndMerge(At(20), 3);
+  EXPECT_EQ(runs_.runs(), kUnmergedRuns + 1);
+  runs_.DropAppliedAndMerge(At(20), kAll);
+  EXPECT_EQ(runs_.runs(), kUnmergedRuns + 2 - kMergedRuns);
+  EXPECT_EQ(runs_.merges(), 1u);
+  EXPECT_GT(runs_.merged_bytes(), 0u);
+  EXPECT_LT(runs_.merged_bytes(), runs_.spilled_bytes());
+  const Strings texts = Texts();
+  EXPECT_EQ(texts.front(), "a@1 b@2 c@5") << "the latest runs are merged";
+  EXPECT_EQ(texts.back(), "b@21 x@20 x@19 x@18 x@17 x@16 x@15 x@14");
+  for (++t; t < 400; ++t) {
     Publish({SpilledAt("x", t)});
-    runs_.DropAppliedAndMerge(At(50), kAll);
+    runs_.DropAppliedAndMerge(At(20), kAll);
   }
-  EXPECT_LE(runs_.runs(), 6u);
-  EXPECT_EQ(runs_.versions(), 395u);
+  EXPECT_LE(runs_.runs(), 30u);
+  // No version was lost, except the applied one if its run was merged.
+  EXPECT_GE(runs_.versions(), 396u);
   EXPECT_EQ(runs_.first(Lsn{0}), Timestamp{1});
   runs_.DropAppliedAndMerge(At(3990), 0);
   EXPECT_TRUE(runs_.empty());
@@ -217,17 +226,54 @@ TEST_F(SpilledRunsTest, FiltersKeepTheirBudget) {
   EXPECT_EQ(runs.memory_bytes(), 0u);
 }
 
+// A merge of large runs takes many rounds. Those of the runs that are spilled meanwhile do not wait for it.
+TEST_F(SpilledRunsTest, AMergeOfALowerLevelGoesFirst) {
+  uint64_t t = 0;
+  const auto publish = [&](size_t runs) {
+    for (size_t i = 0; i < runs; ++i) Publish({SpilledAt("x", ++t)});
+  };
+  publish(kUnmergedRuns * kMergedRuns);
+  runs_.DropAppliedAndMerge(At(0), kAll);
+  EXPECT_EQ(runs_.runs(), kUnmergedRuns);
+  const uint64_t merges = runs_.merges();
+  EXPECT_EQ(merges, kUnmergedRuns) << "all are of level 1";
+  publish(1);
+  runs_.DropAppliedAndMerge(At(0), 1);  // begins one of level 1
+  publish(kMergedRuns - 1);
+  runs_.DropAppliedAndMerge(At(0), kMergedRuns + 1);
+  EXPECT_EQ(runs_.merges(), merges + 1);
+  EXPECT_EQ(runs_.runs(), kUnmergedRuns + 1);
+  EXPECT_EQ(Texts().back(), "x@136 x@135 x@134 x@133 x@132 x@131 x@130 x@129");
+  runs_.DropAppliedAndMerge(At(0), kAll);
+  EXPECT_EQ(runs_.merges(), merges + 2);
+  EXPECT_EQ(runs_.versions(), t);
+  EXPECT_LE(runs_.runs(), kUnmergedRuns);
+}
+
+// The runs of a merge that is not finished go with their last commit, like others.
+TEST_F(SpilledRunsTest, AMergeWhoseRunsAreAppliedIsGivenUp) {
+  for (uint64_t t = 1; t <= kUnmergedRuns + 1; ++t) Publish({SpilledAt("x", t)});
+  runs_.DropAppliedAndMerge(At(0), 3);
+  EXPECT_EQ(storage_->List("dir")->size(), kUnmergedRuns + 2 + 2);  // the runs, the merge, the lock and the owner file
+  runs_.DropAppliedAndMerge(At(10 * (kUnmergedRuns - 2)), 0);
+  EXPECT_EQ(Texts(), (Strings{"x@15", "x@16", "x@17"}));
+  runs_.DropAppliedAndMerge(At(10 * kUnmergedRuns), kAll);
+  EXPECT_EQ(Texts(), Strings{"x@17"});
+  EXPECT_EQ(runs_.merges(), 0u);
+  EXPECT_EQ(runs_.failed_merges(), 0u);
+}
+
 TEST_F(SpilledRunsTest, AMergeThatFailsIsGivenUp) {
-  Publish({SpilledAt("a", 1)});
-  Publish({SpilledAt("a", 2)});
+  for (uint64_t t = 1; t <= kUnmergedRuns + 1; ++t) Publish({SpilledAt("a", t)});
+  const Strings before = Texts();
   disk_.AddFault({.kinds = kDiskRead, .path_contains = "spill-"});
   runs_.DropAppliedAndMerge(At(0), kAll);
   EXPECT_EQ(runs_.failed_merges(), 1u);
   runs_.DropAppliedAndMerge(At(0), kAll);  // no retry at once
   EXPECT_EQ(runs_.failed_merges(), 1u);
   disk_.RemoveAllFaults();
-  EXPECT_EQ(Texts(), (Strings{"a@1", "a@2"}));
-  EXPECT_EQ(storage_->List("dir")->size(), 4u);  // two runs, the lock and the owner file
+  EXPECT_EQ(Texts(), before);
+  EXPECT_EQ(storage_->List("dir")->size(), kUnmergedRuns + 3);  // the runs, the lock and the owner file
 }
 
 }  // namespace

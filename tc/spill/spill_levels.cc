@@ -1,0 +1,20 @@
+#include "tc/spill/spill_levels.h"
+
+namespace deut::tc {
+
+std::optional<size_t> FindSpillMerge(absl::Span<const LeveledRun> runs, uint32_t below) {
+  if (runs.size() <= kUnmergedRuns) return std::nullopt;
+  std::optional<size_t> found;
+  // From the latest to the earliest. `neighbours`: free runs of the level of runs[i], from it on.
+  size_t neighbours = 0;
+  for (size_t i = runs.size(); i-- > 0;) {
+    const bool continues = neighbours > 0 && runs[i].level == runs[i + 1].level;
+    neighbours = runs[i].merging ? 0 : (continues ? neighbours : 0) + 1;
+    if (neighbours < kMergedRuns || runs[i].level >= below) continue;
+    found = i;
+    below = runs[i].level;
+  }
+  return found;
+}
+
+}  // namespace deut::tc
