@@ -93,9 +93,12 @@ Result<ReadBack::PiecePointer> ReadBack::Load(Lsn from, Lsn end) {
   auto [lsn, offset] = segment->Seek(from);
   piece->first = lsn;
   DEUT_POINT("redo_log.read_back.before_read");
-  // Reads up to the block with `end`, and the blocks directly behind it while the piece is small.
+  // Reads up to the block with `end`, and the blocks directly behind it while the piece is small. A block is read as a whole, because its checksum covers
+  // all of it. The next one is taken to be as large as the last: large blocks are not read for a value that is not in them.
   const Lsn durable = writer_.durable();
-  while (lsn < end || (lsn < durable && lsn < segment->end_lsn() && piece->bytes.size() < kCachedPieceBytes)) {
+  size_t last_bytes = 0;
+  const auto has_room = [&] { return piece->bytes.size() + last_bytes <= kCachedPieceBytes; };
+  while (lsn < end || (lsn < durable && lsn < segment->end_lsn() && has_room())) {
     Result<BlockWindow::Block> block = window.Read(segment->file(), segment->number(), segment->bytes(), offset);
     if (!block.ok() || block->header.first_lsn != lsn) {
       if (lsn >= end) break;
@@ -114,6 +117,7 @@ Result<ReadBack::PiecePointer> ReadBack::Load(Lsn from, Lsn end) {
       piece->bytes.clear();
       continue;
     }
+    last_bytes = block->header.payload_bytes;
     piece->bytes.append(block->payload());
   }
   DEUT_DCHECK(piece->first <= from);

@@ -153,6 +153,28 @@ TEST_F(ReadBackTest, DamageIsSaidWithFileAndOffset) {
   EXPECT_NE(damaged.message().find("offset"), std::string_view::npos) << damaged.ToString();
 }
 
+// A block is read as a whole, and the next one is read with it only if both are small.
+TEST_F(ReadBackTest, AValueInALargeBlockTakesOneRead) {
+  options_.max_record_bytes = 256 << 10;
+  options_.chunk_bytes = 128 << 10;
+  options_.block_bytes = 256 << 10;
+  options_.ring_bytes = 1 << 20;
+  options_.segment_bytes = 2 << 20;
+  options_.directory = "/large";
+  Open();
+  // Each has a block of its own, since the next one is appended when it is durable.
+  for (int i = 0; i < 20; ++i) Commit(1, 80'000);
+  FillRing();
+  for (const size_t i : {0, 1, 7}) {
+    const uint64_t before = disk_.counts().reads;
+    std::string value;
+    const Status read = Read(known_[i], &value);
+    ASSERT_TRUE(read.ok()) << read.ToString();
+    EXPECT_EQ(value, known_[i].value);
+    EXPECT_EQ(disk_.counts().reads - before, 1u) << i;
+  }
+}
+
 TEST_F(ReadBackTest, AnotherPutIsNotTakenForTheOneAskedFor) {
   Commit(2, 100);
   std::string value;
