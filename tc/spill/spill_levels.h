@@ -5,10 +5,10 @@
 //   each small one beside it; then the bytes written grow with the square of the number of runs.)
 // When. Nothing is merged while there are at most kUnmergedRuns runs. Runs are dropped in commit order when the DC has applied them, so a short backlog
 //   would be merged in vain. Filters make many runs cheap for point reads, and scans pay for each run.
-// Which. The lowest level that has kMergedRuns neighbours, because its merge costs least for the runs that it saves; within a level the latest ones,
-//   because they are dropped last.
-// Bound. The latest runs of a level are merged as soon as there are kMergedRuns of them, so fewer stay behind the last run of a higher level. Fewer stay
-//   before the first one, too. So there are at most 2 * (kMergedRuns - 1) runs per level, and below 40 after 9,000 spills without a drop.
+// Which. The lowest level that has kMergedRuns neighbours: its merge writes least for the runs that it saves. Of one level the latest ones, because they
+//   are dropped last.
+// Bound. Of each level fewer than kMergedRuns stay behind the last run of a higher level, and fewer before the first one. So there are at most
+//   2 * (kMergedRuns - 1) runs per level; after 9,000 spills without a drop there are fewer than 40.
 // Thread-safety: a pure function.
 #ifndef TC_SPILL_SPILL_LEVELS_H_
 #define TC_SPILL_SPILL_LEVELS_H_

@@ -1,7 +1,7 @@
 // SpillReader: one operation's access to the spilled runs (rule S9): the version of a key that a reader sees, and the keys within a scan's bounds. It
 // holds a block of each run that it has read.
-// Costs, with N runs. A find looks at the filter of each, a cache miss, and reads a block of each run that has the key, except of runs whose versions
-//   are all older than the one found, or too new. It also reads a block of about one in a hundred of the others, and of each run that has no filter.
+// Costs, with N runs. A find looks at up to N filters, a cache miss each. It reads a block of each run that has the key, of each run without a filter,
+//   and of about one in a hundred of the others. It passes over runs whose versions are all too new, or older than the one found.
 //   A gather reads at least one block of each run, since a filter says nothing about a range.
 // Errors: those of the files, and CORRUPTION; they fail this operation only. Thread-safety: one thread. No guard is needed.
 // Ownership: shares the runs, so their files stay while it exists.
