@@ -93,8 +93,9 @@ Result<ReadBack::PiecePointer> ReadBack::Load(Lsn from, Lsn end) {
   auto [lsn, offset] = segment->Seek(from);
   piece->first = lsn;
   DEUT_POINT("redo_log.read_back.before_read");
-  // Reads up to the block with `end`, and the blocks directly behind it while the piece is small. A block is read as a whole, because its checksum covers
-  // all of it. The next one is taken to be as large as the last: large blocks are not read for a value that is not in them.
+  // Reads up to the block with `end`, and the blocks directly behind it while the piece is small. A block is read as
+  // a whole, because its checksum covers all of it. The next one is taken to be as large as the last: large blocks
+  // are not read for a value that is not in them.
   const Lsn durable = writer_.durable();
   size_t last_bytes = 0;
   const auto has_room = [&] { return piece->bytes.size() + last_bytes <= kCachedPieceBytes; };

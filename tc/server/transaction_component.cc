@@ -106,8 +106,9 @@ size_t MinSpilledUpdates(uint64_t budget_bytes) {
   return std::clamp<size_t>(budget_bytes >> 13, 64, Spiller::kPerRound);
 }
 
-// The filters of spilled runs take at most this part of the version budget, which they count against. At ten bits a key that is enough for one spilled
-// version in ten bytes of the budget. Runs beyond that have no filter, so that a longer backlog does not refuse writers for the sake of reads.
+// The filters of spilled runs take at most this part of the version budget, which they count against. At ten bits a
+// key that is enough for one spilled version in ten bytes of the budget. Runs beyond that have no filter, so that a
+// longer backlog does not refuse writers for the sake of reads.
 constexpr uint64_t kSpillFilterDivisor = 8;
 
 // The versions that the TC holds, in memory and in spilled files. The members are in the order of dependence, and are

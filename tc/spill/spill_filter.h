@@ -1,9 +1,11 @@
 // SpillFilter: tells of a key whether a spilled run may have versions of it, so that a look-up reads few of the runs. It never denies a key that was
-// added. Of other keys it admits about one in a hundred.
+// added. It admits about one in a hundred other keys.
 //
-// A blocked Bloom filter (Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007), in the form that Parquet uses. A key sets
-//   one bit in each word of one block. A block is half a cache line, so a look costs one cache miss. Abseil has no such filter.
-// The hash has a fixed key. A client that chooses its keys can make the filters admit all of them; then a look-up reads every run, as without filters.
+// A blocked Bloom filter (Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007), in the
+//   form that Parquet uses. A key sets one bit in each word of one block. A block is half a cache line, so a look
+//   costs one cache miss. Abseil has no such filter.
+// The hash has a fixed key. A client that chooses its keys can make the filters admit all of them; then a look-up
+// reads every run, as without filters.
 // Thread-safety: Add by one thread; afterwards any thread. Ownership: owns its bits.
 #ifndef TC_SPILL_SPILL_FILTER_H_
 #define TC_SPILL_SPILL_FILTER_H_

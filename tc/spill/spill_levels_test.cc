@@ -94,7 +94,7 @@ TEST(SpillLevelsTest, AVersionIsWrittenOncePerLevelAndRunsStayFew) {
   EXPECT_EQ(Spill(16, 0).written, 16u);
 }
 
-// Of a backlog that is a third of what was spilled, most runs go before they are merged twice.
+// When the DC has applied two thirds of the spilled versions, most runs go before they are merged twice.
 TEST(SpillLevelsTest, ABacklogThatIsAppliedIsMergedLittle) {
   const Counted some = Spill(510, 62);
   EXPECT_LT(some.most_runs, 30u);

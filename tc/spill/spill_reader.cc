@@ -35,7 +35,7 @@ Result<std::optional<SpilledVersion>> SpillReader::Find(TableId table, std::stri
   const uint64_t hash = SpillFilter::Hash(table, key);
   // From the latest run to the earliest, because the newest version is nearly always in the latest run that has the key. It need not be: an update
   // below an open transaction's version is spilled later than updates that are newer. So a run ends the search only for runs whose versions are all
-  // older than what was found.
+  // older than the version found.
   for (size_t run = runs_.size(); run-- > 0;) {
     if (runs_[run]->oldest() >= reader || (found && runs_[run]->newest() < found->timestamp)) continue;
     if (!runs_[run]->MayHave(hash)) continue;

@@ -1,8 +1,9 @@
 // SpillReader: one operation's access to the spilled runs (rule S9): the version of a key that a reader sees, and the keys within a scan's bounds. It
 // holds a block of each run that it has read.
-// Costs, with N runs. A find looks at up to N filters, a cache miss each. It reads a block of each run that has the key, of each run without a filter,
-//   and of about one in a hundred of the others. It passes over runs whose versions are all too new, or older than the one found.
-//   A gather reads at least one block of each run, since a filter says nothing about a range.
+// Costs, with N runs. A find looks at up to N filters, a cache miss each. It reads a block of each run that has the
+//   key, of each run without a filter, and of about one in a hundred of the others. It passes over runs whose
+//   versions are all too new, or older than the one found. A gather reads at least one block of each run, since a
+//   filter says nothing about a range.
 // Errors: those of the files, and CORRUPTION; they fail this operation only. Thread-safety: one thread. No guard is needed.
 // Ownership: shares the runs, so their files stay while it exists.
 #ifndef TC_SPILL_SPILL_READER_H_

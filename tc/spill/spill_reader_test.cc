@@ -138,7 +138,7 @@ TEST_F(SpillReaderCostTest, AFindSkipsRunsOfOlderAndOfUnseenVersions) {
   EXPECT_EQ(reads() - before, 0u);
 }
 
-// Of overlapping runs, the one that was published last need not have the newest version.
+// If runs overlap, the one that was published last need not have the newest version.
 TEST_F(SpillReaderCostTest, AFindLooksAtEarlierRunsThatMayHaveANewerVersion) {
   Publish({"k"}, 70);
   Publish({"k"}, 50);

@@ -41,7 +41,7 @@ class SpilledRun {
     struct Options {
       uint64_t filter_keys = 0;  // most keys that the run may have; 0: no filter
       uint32_t level = 0;
-      std::atomic<uint64_t>* written_bytes = nullptr;  // counts what is written to the file; null: nothing counts it
+      std::atomic<uint64_t>* written_bytes = nullptr;  // counts the bytes written to the file; may be null
     };
     // Creates the file. ALREADY_EXISTS if there is one.
     static Result<Builder> Create(Storage& storage, const std::string& path, const Options& options);

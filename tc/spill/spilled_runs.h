@@ -10,9 +10,10 @@
 // Readers look at the chain, then load the list, then ask the DC; scans gather from postings, folded runs (committed_runs.h), then the list.
 //   A version that is no longer in the chain was published before it left. A version that is no longer in the list is applied, and the DC is asked
 //   later.
-// Merging. spill_levels.h chooses the runs. A merge reads block by block, so its memory does not depend on the size of the runs. It leaves out
-//   all versions of commits that are applied when it begins, so no older version stays where a newer one has been left out. It also leaves out
-//   versions that no reader reads. While a long merge is in progress one of a lower level may begin, and goes first: new runs do not pile up meanwhile.
+// Merging. spill_levels.h chooses the runs. A merge reads block by block, so its memory does not depend on the size
+//   of the runs. It leaves out all versions of commits that are applied when it begins, so no older version stays
+//   where a newer one has been left out. It also leaves out versions that no reader reads. While a long merge is in
+//   progress one of a lower level may begin, and goes first: new runs do not pile up meanwhile.
 // Errors: a merge that fails is given up, its runs stay, and no merge goes on for kMergeRetryPause.
 // Thread-safety: PublishedRuns, empty() and the figures from any thread, PublishedRuns under a guard. All else by the collector's thread, which holds
 //   no guard during input and output.
@@ -104,7 +105,7 @@ class SpilledRuns {
   size_t runs() const { return runs_.load(std::memory_order_relaxed); }
   uint64_t versions() const { return versions_.load(std::memory_order_relaxed); }
   uint64_t file_bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
-  // Of the runs' indexes and filters, and of the filters of unfinished merges.
+  // The runs' indexes and filters, and the filters of unfinished merges.
   uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
   uint64_t merges() const { return figures_.merges.load(std::memory_order_relaxed); }
   uint64_t failed_merges() const { return figures_.failed_merges.load(std::memory_order_relaxed); }
