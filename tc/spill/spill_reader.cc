@@ -101,11 +101,10 @@ Status SpillReader::GatherDown(size_t run, const Bounds& bounds, absl::FunctionR
   std::optional<std::string> last;
   size_t left = bounds.most;
   const TableId end_table = bounds.high.empty() ? TableId{bounds.table.value + 1} : bounds.table;
-  // The block that may contain the upper bound, and the next one, in case the versions of a key straddle the two. No
-  // table is behind that of the largest id.
+  // The first block that may have the upper bound, or keys above it, is the last one that may have keys below it: the
+  // next block begins at or above the bound. No table is behind that of the largest id.
   const bool to_the_end = bounds.high.empty() && end_table.value == 0;
-  size_t b = to_the_end ? runs_[run]->blocks()
-                        : std::min(runs_[run]->FirstBlock(end_table, bounds.high) + 2, runs_[run]->blocks());
+  size_t b = to_the_end ? runs_[run]->blocks() : runs_[run]->FirstBlock(end_table, bounds.high) + 1;
   while (b-- > 0 && left > 0) {
     DEUT_ASSIGN_OR_RETURN(const std::shared_ptr<const SpillBlock> block, Block(run, b));
     const Versions& versions = block->versions();

@@ -161,5 +161,32 @@ TEST_F(SpillReaderCostTest, AGatherSkipsRunsOfUnseenAndOfAppliedVersions) {
   EXPECT_EQ(reads() - before, 3u);
 }
 
+// A range lies in one block, unless it is at the end of a block.
+TEST_F(SpillReaderCostTest, AGatherOfFewKeysReadsAboutOneBlockInEitherDirection) {
+  constexpr uint64_t kKeys = 2000, kEach = 10;
+  const auto key = [](uint64_t i) { return Concat("key", 10'000 + i); };
+  std::vector<std::string> keys;
+  for (uint64_t i = 0; i < kKeys; ++i) keys.push_back(key(i));
+  Publish(keys, 1);
+  ReclamationDomain::Guard guard(domain_);
+  const size_t blocks = runs_.PublishedRuns()[0]->blocks();
+  ASSERT_GE(blocks, 5u);
+  for (const bool ascending : {true, false}) {
+    const uint64_t before = reads();
+    for (uint64_t i = 0; i + kEach <= kKeys; i += kEach) {
+      SpillReader spilled(runs_.PublishedRuns());
+      const std::string low = key(i), high = key(i + kEach);
+      uint64_t found = 0;
+      ASSERT_TRUE(
+          spilled
+              .Gather({.table = TableId{1}, .low = low, .high = high, .ascending = ascending, .reader = Timestamp{2}},
+                      [&](std::string_view) { ++found; })
+              .ok());
+      EXPECT_EQ(found, kEach) << low;
+    }
+    EXPECT_LE(reads() - before, kKeys / kEach + 2 * blocks) << ascending;
+  }
+}
+
 }  // namespace
 }  // namespace deut::tc
