@@ -373,7 +373,7 @@ TEST(Checkpointer, PagesThatItBringsInAreTransient) {
   CheckpointIncarnation& incarnation = world->incarnation();
   uint64_t transient = 0;
   for (uint64_t id = 1; id <= incarnation.pages->last_id(); ++id) {
-    transient += incarnation.pages->transient(PageId(id)) ? 1 : 0;
+    transient += incarnation.pages->transient(PageId(static_cast<uint32_t>(id))) ? 1 : 0;
   }
   EXPECT_EQ(transient, loads);
 }
