@@ -6,10 +6,13 @@
 // When. Nothing is merged while there are at most kUnmergedRuns runs. Runs are dropped in commit order when the DC
 //   has applied them, so a short backlog would be merged in vain. Filters make many runs cheap for point reads, and
 //   scans pay for each run.
-// Which. The lowest level that has kMergedRuns neighbours: its merge writes least for the runs that it saves. Within
-//   a level it is the latest ones, because they are dropped last.
-// Bound. Fewer than kMergedRuns of each level stay behind the last run of a higher level, and fewer before the first one. So there are at most
-//   2 * (kMergedRuns - 1) runs per level; after 9,000 spills without a drop there are fewer than 40.
+// Which. The lowest level that has kMergedRuns neighbours: its merge writes least for the runs that it saves. If these
+//   neighbours are the first runs of all, the latest of them are merged, because the others are dropped first. Elsewhere
+//   the earliest ones are merged, so that the new run lies beside those of its level. Otherwise slow merges could leave
+//   levels such as 2 1111111 2 1111111 2, where eight neighbours of one level never come together.
+// Bound. The first runs are of one level. Behind them levels never rise from a run to the next one. So kMergedRuns of a
+//   level are always neighbours, whatever merges cost and whatever is dropped. If no merge is in progress or possible,
+//   there are at most kMergedRuns - 1 runs of each level, and as many at the front: after 9,000 spills fewer than 40.
 // Thread-safety: a pure function.
 #ifndef TC_SPILL_SPILL_LEVELS_H_
 #define TC_SPILL_SPILL_LEVELS_H_
@@ -27,7 +30,7 @@ constexpr size_t kUnmergedRuns = 16;
 
 struct LeveledRun {
   uint32_t level = 0;
-  bool merging = false;  // a merge that is not finished has it
+  bool busy = false;  // it cannot be merged now: a merge that is not finished has it, or it is damaged
 };
 
 // `runs`: all runs in commit order. Returns the index of the first of the kMergedRuns neighbours, whose level is less than `below`; or none.

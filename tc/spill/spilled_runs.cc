@@ -183,7 +183,7 @@ Status SpilledRuns::BeginMerge(Lsn applied, const std::function<SpillMerge::AnyR
   std::vector<LeveledRun> levels;
   for (const RunPointer& run : runs_now()) {
     const auto has_run = [&](const auto& merge) { return merge->Merges(run); };
-    levels.push_back({.level = run->level(), .merging = std::ranges::any_of(merges_, has_run)});
+    levels.push_back({.level = run->level(), .busy = std::ranges::any_of(merges_, has_run)});
   }
   const uint32_t below = merges_.empty() ? UINT32_MAX : merges_.back()->runs().front()->level();
   const std::optional<size_t> first = FindSpillMerge(levels, below);
