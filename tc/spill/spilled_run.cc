@@ -114,8 +114,10 @@ Result<std::shared_ptr<const SpillBlock>> SpilledRun::Read(size_t block) const {
   std::string bytes(end - offset, '\0');
   DEUT_ASSIGN_OR_RETURN(const size_t read, file_->Read(offset, bytes.data(), bytes.size()));
   bytes.resize(read);
-  DEUT_ASSIGN_OR_RETURN(SpillBlock decoded, SpillBlock::Decode(std::move(bytes), file_->path(), offset));
-  return std::make_shared<const SpillBlock>(std::move(decoded));
+  Result<SpillBlock> decoded = SpillBlock::Decode(std::move(bytes), file_->path(), offset);
+  if (!decoded.ok()) damaged_.store(true, std::memory_order_relaxed);
+  DEUT_RETURN_IF_ERROR(decoded.status());
+  return std::make_shared<const SpillBlock>(*std::move(decoded));
 }
 
 }  // namespace deut::tc

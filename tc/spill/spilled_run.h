@@ -91,6 +91,8 @@ class SpilledRun {
   // The first block that may have versions of the key or of a later one.
   size_t FirstBlock(TableId table, std::string_view key) const;
   Result<std::shared_ptr<const SpillBlock>> Read(size_t block) const;
+  // True once a block was read that is damaged.
+  bool damaged() const { return damaged_.load(std::memory_order_relaxed); }
 
  private:
   SpilledRun(Storage& storage, std::unique_ptr<File> file, const Builder::Options& options)
@@ -110,6 +112,7 @@ class SpilledRun {
   uint64_t versions_ = 0;
   CommitSpan span_;
   Timestamp oldest_ = kMaxTimestamp, newest_;
+  mutable std::atomic<bool> damaged_{false};
 
   std::string_view separator(size_t block) const;
 };

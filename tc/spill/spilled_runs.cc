@@ -173,6 +173,10 @@ void SpilledRuns::DropAppliedAndMerge(Position applied, size_t versions,
     if (merged.ok() && merges_.empty()) return;
     if (merged.ok()) merged = AdvanceMerge(&versions);
     if (merged.ok()) continue;
+    // The other merges are given up, too: if the disk is full, their files may be what fills it, and as long as the
+    // lowest level fails none of them goes on.
+    merges_.clear();
+    CountMemory();
     figures_.failed_merges.fetch_add(1, std::memory_order_relaxed);
     merge_retry_at_ = runtime_.Now() + kMergeRetryPause;
     return;
@@ -183,7 +187,8 @@ Status SpilledRuns::BeginMerge(Lsn applied, const std::function<SpillMerge::AnyR
   std::vector<LeveledRun> levels;
   for (const RunPointer& run : runs_now()) {
     const auto has_run = [&](const auto& merge) { return merge->Merges(run); };
-    levels.push_back({.level = run->level(), .busy = std::ranges::any_of(merges_, has_run)});
+    // A merge of a damaged run would fail again and again, and lower levels go first.
+    levels.push_back({.level = run->level(), .busy = run->damaged() || std::ranges::any_of(merges_, has_run)});
   }
   const uint32_t below = merges_.empty() ? UINT32_MAX : merges_.back()->runs().front()->level();
   const std::optional<size_t> first = FindSpillMerge(levels, below);

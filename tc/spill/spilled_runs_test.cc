@@ -6,6 +6,7 @@
 #include "common/base/concat.h"
 #include "common/io/faulty_disk.h"
 #include "common/runtime/runtime.h"
+#include "common/testing/leaping_runtime.h"
 #include "gtest/gtest.h"
 #include "tc/spill/spill_levels.h"
 #include "tc/spill/spill_reader.h"
@@ -274,6 +275,53 @@ TEST_F(SpilledRunsTest, AMergeThatFailsIsGivenUp) {
   disk_.RemoveAllFaults();
   EXPECT_EQ(Texts(), before);
   EXPECT_EQ(storage_->List("dir")->size(), kUnmergedRuns + 3);  // the runs, the lock and the owner file
+}
+
+// The files of unfinished merges may be what fills the disk.
+TEST_F(SpilledRunsTest, AMergeThatFindsNoSpaceGivesUpThoseOfHigherLevels) {
+  uint64_t t = 0;
+  const auto publish = [&](size_t runs) {
+    for (size_t i = 0; i < runs; ++i) Publish({SpilledAt("x", ++t)});
+  };
+  publish(kUnmergedRuns * kMergedRuns);
+  runs_.DropAppliedAndMerge(At(0), kAll);
+  publish(1);
+  runs_.DropAppliedAndMerge(At(0), 1);  // begins one of level 1
+  publish(kMergedRuns - 1);
+  const size_t files = storage_->List("dir")->size();
+  disk_.AddFault({.action = DiskFault::Action::kNoSpace, .kinds = kDiskWrite, .path_contains = "spill-"});
+  runs_.DropAppliedAndMerge(At(0), kMergedRuns + 1);
+  EXPECT_EQ(runs_.failed_merges(), 1u);
+  EXPECT_EQ(storage_->List("dir")->size(), files - 1);
+  uint64_t memory = 0;
+  {
+    ReclamationDomain::Guard guard(domain_);
+    for (const SpilledRuns::RunPointer& run : runs_.PublishedRuns()) memory += run->memory_bytes();
+  }
+  EXPECT_EQ(runs_.memory_bytes(), memory);
+}
+
+TEST_F(SpilledRunsTest, ADamagedRunStaysAndTheOthersAreMerged) {
+  testing::LeapingRuntime time;
+  SpilledRuns runs("damaged", time, *storage_, domain_);
+  ASSERT_TRUE(runs.LockAndEmpty().ok());
+  uint64_t t = 0;
+  const auto publish = [&] { runs.Publish(RunOf(runs, {SpilledAt("x", ++t)})); };
+  while (t <= kUnmergedRuns) publish();
+  ASSERT_TRUE(disk_.FlipBit(Concat("damaged/spill-", t), 30, 0).ok());
+  for (int i = 0; i < 3; ++i) {
+    runs.DropAppliedAndMerge(At(0), kAll);
+    EXPECT_EQ(runs.failed_merges(), 1u);
+    time.Pass(SpilledRuns::kMergeRetryPause);
+  }
+  EXPECT_EQ(runs.merges(), 1u);
+  while (t < 400) {
+    publish();
+    runs.DropAppliedAndMerge(At(0), kAll);
+  }
+  EXPECT_EQ(runs.failed_merges(), 1u);
+  EXPECT_LE(runs.runs(), 40u);
+  EXPECT_EQ(runs.versions(), t);
 }
 
 }  // namespace
