@@ -48,6 +48,9 @@ class BlockWindow {
   // True if the 4 KiB at `offset` of a file of `file_bytes` are zeros. Invalidates the last Block.
   Result<bool> IsZero(File& file, uint64_t file_bytes, uint64_t offset);
 
+  // True if these bytes of the file that was read last are buffered.
+  bool Holds(uint64_t offset, uint64_t bytes) const { return offset >= begin_ && offset + bytes <= end_; }
+
   // Drops the buffered bytes: the file may have changed.
   void Clear() {
     file_ = nullptr;

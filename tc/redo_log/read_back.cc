@@ -13,7 +13,7 @@
 namespace deut::tc {
 namespace {
 
-// About this many bytes are read from a file at a time. A piece takes small blocks up to this size.
+// About this many bytes are read from a file at a time. A piece takes the small blocks among them.
 constexpr size_t kCachedPieceBytes = size_t{128} << 10;
 
 uint64_t AlignDown(uint64_t lsn) { return lsn / kRecordAlignment * kRecordAlignment; }
@@ -93,13 +93,15 @@ Result<ReadBack::PiecePointer> ReadBack::Load(Lsn from, Lsn end) {
   auto [lsn, offset] = segment->Seek(from);
   piece->first = lsn;
   DEUT_POINT("redo_log.read_back.before_read");
-  // Reads up to the block with `end`, and the blocks directly behind it while the piece is small. A block is read as
-  // a whole, because its checksum covers all of it. The next one is taken to be as large as the last: large blocks
-  // are not read for a value that is not in them.
+  // Reads up to the block with `end`, and the blocks directly behind it that were read from the file with it. A block
+  // is read as a whole, because its checksum covers all of it. The next one is taken to be as large as the last: no
+  // block is read for a value that is not in it.
   const Lsn durable = writer_.durable();
-  size_t last_bytes = 0;
-  const auto has_room = [&] { return piece->bytes.size() + last_bytes <= kCachedPieceBytes; };
-  while (lsn < end || (lsn < durable && lsn < segment->end_lsn() && has_room())) {
+  uint64_t last_block_bytes = 0;
+  const auto may_add_next = [&] {
+    return piece->bytes.size() <= kCachedPieceBytes && window.Holds(offset, last_block_bytes);
+  };
+  while (lsn < end || (lsn < durable && lsn < segment->end_lsn() && may_add_next())) {
     Result<BlockWindow::Block> block = window.Read(segment->file(), segment->number(), segment->bytes(), offset);
     if (!block.ok() || block->header.first_lsn != lsn) {
       if (lsn >= end) break;
@@ -118,7 +120,7 @@ Result<ReadBack::PiecePointer> ReadBack::Load(Lsn from, Lsn end) {
       piece->bytes.clear();
       continue;
     }
-    last_bytes = block->header.payload_bytes;
+    last_block_bytes = block->header.block_bytes;
     piece->bytes.append(block->payload());
   }
   DEUT_DCHECK(piece->first <= from);

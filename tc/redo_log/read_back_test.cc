@@ -175,6 +175,28 @@ TEST_F(ReadBackTest, AValueInALargeBlockTakesOneRead) {
   }
 }
 
+// A block takes whole sectors of the file, so small blocks have much less payload than bytes. Only those that came with
+// the one read are kept.
+TEST_F(ReadBackTest, AValueInASmallBlockTakesOneReadAndBringsItsNeighbours) {
+  options_.segment_bytes = 2 << 20;
+  options_.read_back_bytes = 1 << 20;
+  options_.directory = "/small";
+  Open();
+  // Each has a block of its own, since the next one is appended when it is durable.
+  for (int i = 0; i < 100; ++i) Commit(1, 1000);
+  FillRing();
+  for (const size_t i : {0, 50}) {
+    const uint64_t before = disk_.counts().reads;
+    for (size_t neighbour = i; neighbour < i + 20; ++neighbour) {
+      std::string value;
+      const Status read = Read(known_[neighbour], &value);
+      ASSERT_TRUE(read.ok()) << read.ToString();
+      EXPECT_EQ(value, known_[neighbour].value);
+    }
+    EXPECT_EQ(disk_.counts().reads - before, 1u) << i;
+  }
+}
+
 TEST_F(ReadBackTest, AnotherPutIsNotTakenForTheOneAskedFor) {
   Commit(2, 100);
   std::string value;
