@@ -76,8 +76,9 @@ class Segment {
     Lsn lsn;
     uint64_t offset = 0;
   };
-  // Entries are more than bytes_ / kIndexEntries apart, so there are at most kIndexEntries + 1. In a segment of 128
-  // MiB that is 64 KiB. So a search for a value in a larger block begins at that block, and reads no other.
+  // Entries are more than bytes_ / kIndexEntries apart, so there are at most kIndexEntries + 1, of 32 KiB. In a segment
+  // of 128 MiB they are about 64 KiB apart. So a search begins at most that far before the block, and at the block
+  // itself if those before it are as large.
   static constexpr size_t kIndexEntries = 2048;
 
   const uint64_t number_;
