@@ -7,12 +7,13 @@
 //   has applied them, so a short backlog would be merged in vain. Filters make many runs cheap for point reads, and
 //   scans pay for each run.
 // Which. The lowest level that has kMergedRuns neighbours: its merge writes least for the runs that it saves. If these
-//   neighbours are the first runs of all, the latest of them are merged, because the others are dropped first. Elsewhere
-//   the earliest ones are merged, so that the new run lies beside those of its level. Otherwise slow merges could leave
-//   levels such as 2 1111111 2 1111111 2, where eight neighbours of one level never come together.
+//   neighbours are the first runs of all, the latest of them are merged, because the others are dropped first.
+//   Elsewhere the earliest ones are merged, so that the new run lies beside those of its level. Otherwise slow merges
+//   could leave levels such as 2 1111111 2 1111111 2, where eight neighbours of one level never come together.
 // Bound. The first runs are of one level. Behind them levels never rise from a run to the next one. So kMergedRuns of a
-//   level are always neighbours, whatever merges cost and whatever is dropped. If no merge is in progress or possible,
-//   there are at most kMergedRuns - 1 runs of each level, and as many at the front: after 9,000 spills fewer than 40.
+//   level are always neighbours, whatever merges cost and whatever is dropped, unless a damaged run lies between them.
+//   If no merge is in progress or possible, there are at most kMergedRuns - 1 runs of each level, and as many at the
+//   front: after 9,000 spills fewer than 40.
 // Thread-safety: a pure function.
 #ifndef TC_SPILL_SPILL_LEVELS_H_
 #define TC_SPILL_SPILL_LEVELS_H_

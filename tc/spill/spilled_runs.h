@@ -14,8 +14,8 @@
 //   of the runs. It leaves out all versions of commits that are applied when it begins, so no older version stays
 //   where a newer one has been left out. It also leaves out versions that no reader reads. While a long merge is in
 //   progress one of a lower level may begin, and goes first: new runs do not pile up meanwhile.
-// Errors: when a merge fails, all that are in progress are given up. Their runs stay, their files go, and no merge begins
-//   for kMergeRetryPause. A run with a damaged block is not merged any more.
+// Errors: when a merge fails, all that are in progress are given up. Their runs stay, their files go, and no merge
+//   begins for kMergeRetryPause. A run with a damaged block is not merged any more.
 // Thread-safety: PublishedRuns, empty() and the figures from any thread, PublishedRuns under a guard. All else by the collector's thread, which holds
 //   no guard during input and output.
 // Ownership: a list owns its runs together with the views that PublishedRuns returned. Holds the lock of the directory.
