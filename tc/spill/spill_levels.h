@@ -11,7 +11,7 @@
 //   Elsewhere the earliest ones are merged, so that the new run lies beside those of its level. Otherwise slow merges
 //   could leave levels such as 2 1111111 2 1111111 2, where eight neighbours of one level never come together.
 // Bound. The first runs are of one level. Behind them levels never rise from a run to the next one. So kMergedRuns of a
-//   level are always neighbours, whatever merges cost and whatever is dropped, unless a damaged run lies between them.
+//   level are always neighbours, also if merges are slow and after any drop, unless a damaged run lies between them.
 //   If no merge is in progress or possible, there are at most kMergedRuns - 1 runs of each level, and as many at the
 //   front: after 9,000 spills fewer than 40.
 // Thread-safety: a pure function.

@@ -173,8 +173,8 @@ void SpilledRuns::DropAppliedAndMerge(Position applied, size_t versions,
     if (merged.ok() && merges_.empty()) return;
     if (merged.ok()) merged = AdvanceMerge(&versions);
     if (merged.ok()) continue;
-    // The other merges are given up, too: if the disk is full, their files may be what fills it, and as long as the
-    // lowest level fails none of them goes on.
+    // The other merges are given up, too. Their files may be the reason that the disk is full, and none of them goes on
+    // as long as the lowest level fails.
     merges_.clear();
     CountMemory();
     figures_.failed_merges.fetch_add(1, std::memory_order_relaxed);

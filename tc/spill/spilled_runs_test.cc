@@ -277,7 +277,7 @@ TEST_F(SpilledRunsTest, AMergeThatFailsIsGivenUp) {
   EXPECT_EQ(storage_->List("dir")->size(), kUnmergedRuns + 3);  // the runs, the lock and the owner file
 }
 
-// The files of unfinished merges may be what fills the disk.
+// The disk may be full because of the files of unfinished merges.
 TEST_F(SpilledRunsTest, AMergeThatFindsNoSpaceGivesUpThoseOfHigherLevels) {
   uint64_t t = 0;
   const auto publish = [&](size_t runs) {
