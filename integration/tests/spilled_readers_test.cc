@@ -217,7 +217,7 @@ class SpilledReadersTest : public ::testing::Test {
 
   Cluster cluster_;
   TableId table_;
-  uint64_t updates_ = 60'000;
+  uint64_t updates_ = 150'000;
   std::vector<std::vector<Written>> histories_;  // by key; owned by the key's writer until that has ended
   std::atomic<uint64_t> written_{0};
   uint64_t pinned_ = 0;  // the maximum that LookAtBudget saw
