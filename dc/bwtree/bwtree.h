@@ -169,8 +169,8 @@ class BwTree {
                                               std::string_view end = {});
   // walk.cc: a walk visits the children of one inner page at a time, from right to left.
   using Walk = LevelWalk;
-  // Visits the pages of `level` that have one common parent, and moves the walk. Of these it visits only those in
-  // `only`, if that is not null, but the root in any case. VisitedPage::parent is kNoPage for the root. A page whose
+  // Visits the pages of `level` that have one common parent, and moves the walk. If `only` is not null, pages
+  // outside it are passed over, except the root. VisitedPage::parent is kNoPage for the root. A page whose
   // split has no index term yet is not visited.
   void VisitPages(uint8_t level, Walk* walk, PageVisitor* visitor, const PageBits* only = nullptr);
   uint8_t root_level();

@@ -13,7 +13,8 @@
 
 namespace deut::dc {
 
-// What flushes have done. Bytes are those of parts, as their addresses state them. The cleaner's copies do not count.
+// FlushedBytes: the bytes that flushes have written, by the lengths that the parts' addresses state. Copies of the
+// cleaner do not count.
 struct FlushedBytes {
   std::atomic<uint64_t> pages{0};   // base parts: whole pages
   std::atomic<uint64_t> deltas{0};  // delta parts

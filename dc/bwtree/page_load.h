@@ -29,7 +29,7 @@
 
 namespace deut::dc {
 
-// The reason why a page is loaded. Of several reasons the smallest value counts.
+// The reason why a page is loaded. If there are several, the smallest value counts.
 enum class PageStay : uint8_t {
   kLasting,    // a reader's access says that the page may be used again
   kToWrite,    // the page is updated, written or merged, and no reader waits for it. It stays like a lasting page
